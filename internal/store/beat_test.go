@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// A director whose lease was over holds nothing any more, though the clock went
-// back behind the moment at which it began.
+// A director whose lease was over holds nothing any more, even if the clock was set back to before the lease
+// began.
 func TestBeatAfterClockWentBack(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	old := store.Director{ID: "x", Run: "r", StartedAt: began, Since: began, Expires: began.Add(-time.Hour)}
@@ -51,7 +51,7 @@ func TestSameMinor(t *testing.T) {
 		{"1.2.3", "2.2.3", false},
 		{"1.2.3", "1.20.3", false},
 		{"dev", "1.2.3", true},
-		{"1.2.3-4-gabcdef", "9.9.9", true}, // no release
+		{"1.2.3-4-gabcdef", "9.9.9", true}, // not a release
 		{"99999999999999999999.0.0", "1.0.0", false},
 	} {
 		if got := store.SameMinor(c.a, c.b); got != c.same || got != store.SameMinor(c.b, c.a) {
@@ -60,8 +60,7 @@ func TestSameMinor(t *testing.T) {
 	}
 }
 
-// One that is silent is dead though its lease is not over, unless its row is
-// another one by now.
+// A silent director is dead although its lease is not over, unless its row has changed.
 func TestBeatReportsSilentDirector(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	far := store.Director{ID: "x", Run: "r", Key: "k", StartedAt: now, Since: now, Expires: now.Add(time.Hour)}

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// FuzzParseCursor: the cursor of a page of history is read or refused in a few words.
+// FuzzParseCursor: the cursor of a page of history is parsed or refused with a short message.
 func FuzzParseCursor(f *testing.F) {
 	for _, s := range []string{"", "1737108000000-5", "-1--1", "1-2x", "1", "-", "99999999999999999999-1", "1-2 3", strings.Repeat("x", 5000)} {
 		f.Add(s)

@@ -12,7 +12,7 @@ func TestNextFence(t *testing.T) {
 	for _, c := range []struct{ last, above, want int64 }{
 		{0, 0, 1}, {7, 3, 8}, {7, 7, 8}, {7, 900, 901},
 		{7, 7 + store.FenceStep, 8 + store.FenceStep},
-		{7, 8 + store.FenceStep, 8 + store.FenceStep}, // the next claim goes on
+		{7, 8 + store.FenceStep, 8 + store.FenceStep}, // the next claim continues
 		{7, 7 + store.FenceAhead, 8 + store.FenceStep},
 	} {
 		if got, err := store.NextFence(c.last, c.above); got != c.want || err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// FuzzSessionSpot: the cursor of a page of sessions reads as it was written, or
-// is refused in a few words.
+// FuzzSessionSpot: the cursor of a page of sessions is parsed as it was written, or refused with a short
+// message.
 func FuzzSessionSpot(f *testing.F) {
 	for _, s := range []string{"", "1737108000000_abc", "_", "1_", "x_y", "99999999999999999999_a", "-1_a_b", strings.Repeat("x", 5000)} {
 		f.Add(s)

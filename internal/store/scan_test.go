@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// FuzzPlace: a cursor is one that a scan of these queues was at, or refused.
+// FuzzPlace: a cursor is one of a scan over these queues, or refused.
 func FuzzPlace(f *testing.F) {
 	queues := []string{"commands", "calls"}
 	for _, p := range []store.ScanCursor{{}, {Phase: "running", Fence: 1}, {Phase: "waiting", Queue: "calls", N: 1, Key: -1, Place: 2}, {Phase: "waiting", Queue: "work"}, {Phase: "waiting", Queue: "calls", N: -1}, {Phase: "ended", Before: "x"}, {Phase: "gone"}} {

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// aSecond is a rate of one start a second.
+// aSecond is a rate of one start per second.
 func aSecond(full, now time.Duration) (time.Duration, bool) {
 	if full > now {
 		return full, false
@@ -95,7 +95,7 @@ func TestTicketStepsWithLimits(t *testing.T) {
 	}
 }
 
-// What is closed again while it is closed has been so since the first time.
+// A key that is closed again keeps the time since which it is closed.
 func TestClosedKeySince(t *testing.T) {
 	l := line{concurrent: 1, now: stepBegan}
 	at := func(s int) time.Time { return stepBegan.Add(time.Duration(s) * time.Second) }

@@ -14,7 +14,7 @@ import (
 
 var stepBegan = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// line is a shared tool queue that is stepped by hand.
+// line is a shared tool queue that a test steps.
 type line struct {
 	rows         []store.Ticket
 	limits       []store.ToolLimit
@@ -26,8 +26,8 @@ type line struct {
 	take         func(full, now time.Duration) (time.Duration, bool)
 }
 
-// step takes a step and says what the queue looks like after it: holders, a
-// bar, then those in line. Idle ones are in brackets.
+// step takes a step and shows the queue after it: holders, a bar, then waiting calls. Idle tickets are in
+// brackets.
 func (l *line) step(s store.TicketStep) string {
 	s.Queue, s.Concurrent, s.MaxWaiters, s.LeaseIdle, s.LeaseHold = "q", l.concurrent, l.maxWaiters, l.idle, l.hold
 	s.Take, s.MaxKeys = l.take, 3
@@ -60,7 +60,7 @@ func enter(ids ...string) (s store.TicketStep) {
 	return s
 }
 
-// inSession is enter for calls of a session with a lease: s/1 is of session s.
+// inSession is enter for calls of a session with a lease: s/1 belongs to session s.
 func inSession(ids ...string) store.TicketStep {
 	s := enter(ids...)
 	for i := range s.Enter {
@@ -73,8 +73,7 @@ func inSession(ids ...string) store.TicketStep {
 func leave(ids ...string) store.TicketStep { return store.TicketStep{Leave: ids} }
 func idle(ids ...string) store.TicketStep  { return store.TicketStep{Idle: ids} }
 
-// move is a step of a scene and what the queue looks like after it. after is
-// how much time passes before.
+// move is a step of a test and the queue after it; after is the time that passes before.
 type move struct {
 	after time.Duration
 	step  store.TicketStep
@@ -131,7 +130,7 @@ func TestTicketSteps(t *testing.T) {
 			{0, inSession("s/1", "t/1"), "s/1 | t/1"},
 			{0, idle("s/1"), "[s/1] | t/1"},
 			{0, inSession("s/2"), "s/2 | t/1"},
-			{0, idle("s/1"), "s/2 | t/1"}, // too late: the slot is another call's
+			{0, idle("s/1"), "s/2 | t/1"}, // too late: the slot belongs to another call
 			{0, idle("s/2"), "[s/2] | t/1"},
 			{4 * time.Second, store.TicketStep{}, "[s/2] | t/1"},
 			{time.Second, store.TicketStep{}, "t/1"},
@@ -139,7 +138,7 @@ func TestTicketSteps(t *testing.T) {
 		"calls of a session run one after the other, beside a free slot": {line{concurrent: 2, idle: 5 * time.Second}, []move{
 			{0, inSession("s/1", "s/2", "s/3", "t/1"), "s/1 t/1 | s/2 s/3"},
 			{0, idle("s/1"), "t/1 s/2 | s/3"},
-			{0, leave("s/2"), "t/1 s/3"}, // the lease ended: the next call takes a slot of its own
+			{0, leave("s/2"), "t/1 s/3"}, // the lease ended: the next call takes another slot
 		}},
 		"whose lease ends while they wait for it queue anew": {line{concurrent: 1, idle: 5 * time.Second, hold: time.Second}, []move{
 			{0, inSession("s/1", "s/2"), "s/1 | s/2"},
@@ -189,7 +188,7 @@ func TestTicketSteps(t *testing.T) {
 	}
 }
 
-// A step is compared with what must be true of it, whatever came before.
+// After any steps, the result must satisfy the invariants.
 func TestTicketStepInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := line{
@@ -206,7 +205,7 @@ func TestTicketStepInvariants(t *testing.T) {
 				t.Fatal("the rows it was handed have changed")
 			}
 			l.check(t, before, fence)
-			s.EndSessions = nil // taken again, it would end the lease that the session got since
+			s.EndSessions = nil // repeated, it would end the lease that the session got since
 			rows, f, p := slices.Clone(l.rows), l.fence, l.place
 			if again := l.step(s); again != after || !slices.Equal(rows, l.rows) || l.fence != f || l.place != p {
 				t.Fatalf("taken again: %q, was %q", again, after)

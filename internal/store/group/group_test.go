@@ -17,14 +17,14 @@ import (
 
 const patient = 10 * time.Second
 
-// call does a verb, and says what it was told.
+// call runs a verb and returns its result.
 func call(ctx context.Context, b *group.Inbox[string], verb string, alone bool) <-chan error {
 	answer := make(chan error, 1)
 	go func() { answer <- b.Do(ctx, verb, 0, alone) }()
 	return answer
 }
 
-// arrived waits until so many verbs wait.
+// arrived waits until that many verbs wait.
 func arrived(t *testing.T, b *group.Inbox[string], n int) {
 	t.Helper()
 	testkit.Wait(t, fmt.Sprint(n, " verbs wait"), func() bool { return b.Len() >= n })
@@ -129,7 +129,7 @@ func TestCallerLeavingLateGetsOutcomeWithinPatience(t *testing.T) {
 			t.Errorf("answered %v: got %v", answered, err)
 		}
 		if !answered {
-			batch.Answer() // it must not wait for who has gone
+			batch.Answer() // it must not wait for callers that gave up
 		}
 	}
 }
@@ -155,8 +155,7 @@ func TestReturningCallersJoinTheBatch(t *testing.T) {
 	}
 }
 
-// A verb that is known to follow another shares its batch, though nobody else is
-// around.
+// A verb that is announced to be followed shares its batch with the next one, even without other callers.
 func TestFollowingVerbSharesTheBatch(t *testing.T) {
 	b := group.New[string]()
 	second := make(chan (<-chan error), 1)
@@ -185,8 +184,8 @@ func TestFollowingVerbSharesTheBatch(t *testing.T) {
 	}
 }
 
-// Where the one that follows comes while the batch is under way, the batch takes
-// it in; where it does not come, the batch goes on without it.
+// If the announced verb arrives while the batch is in progress, it joins; if it does not arrive, the batch
+// continues without it.
 func TestBatchWaitsForFollowingVerb(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		b := group.New[string]()
@@ -228,7 +227,7 @@ func TestClosedInboxRefusesVerbs(t *testing.T) {
 	}
 }
 
-// Who waits until its time is up has not gone away: the store is what is slow.
+// A caller whose deadline passes has not gone away: the store is slow.
 func TestDeadlineIsNotReportedAsCancel(t *testing.T) {
 	late, end := context.WithTimeout(t.Context(), 0)
 	defer end()

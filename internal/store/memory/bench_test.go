@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// BenchmarkLife takes tasks from submit to end while 100,000 others wait, half
-// of them behind the turns of one session.
+// BenchmarkLife takes tasks from submit to end while 100,000 others wait, half of them behind the turns of
+// one session.
 func BenchmarkLife(b *testing.B) {
 	ctx, s := context.Background(), memory.New(memory.Options{})
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

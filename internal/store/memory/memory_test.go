@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Options{ID: "test"}) })
 }
 
-// Random histories must look the same as on the model.
+// Random histories must give the same results as on the model.
 func TestCompareWithModel(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		if err := flag.Set("rapid.checks", soak.Pick("30", "5000")); err != nil {
@@ -42,8 +42,7 @@ func TestFullOfSchedules(t *testing.T) {
 	})
 }
 
-// kept is a memory store that outlives its Close, which shows that the cases
-// about reopening can pass.
+// kept is a memory store that survives its Close, which shows that the cases about reopening can pass.
 type kept struct{ *memory.Store }
 
 func (kept) Close() error { return nil }

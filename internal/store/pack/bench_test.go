@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// typicalTask is a task as most rows have it.
+// typicalTask is a task like most rows.
 func typicalTask() signalbox.Task {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return signalbox.Task{
@@ -46,9 +46,8 @@ func BenchmarkEntry(b *testing.B) {
 	}
 }
 
-// TestPackingAllocatesLittle: a row is written into what the caller has, and
-// reading one makes its texts and nothing else. Each task is packed at every
-// step of its life.
+// TestPackingAllocatesLittle: packing writes to the caller's buffer, and reading allocates only texts. Each
+// task is packed at every change of state.
 func TestPackingAllocatesLittle(t *testing.T) {
 	task, row := typicalTask(), make([]byte, 0, 1024)
 	if n := testing.AllocsPerRun(200, func() { row = Task(row[:0], &task) }); n > 0 {

@@ -2,8 +2,7 @@ package pack
 
 import "github.com/signalbox-ai/signalbox"
 
-// Extra writes what ReadExtra reads, as older versions of the SQLite store did;
-// nil for most tasks.
+// Extra packs what ReadExtra reads, like older versions of the SQLite store; nil for most tasks.
 func Extra(t *signalbox.Task) []byte {
 	if t.Mode == "" && t.Owner == "" && t.OwnerEmail == "" && t.Depth == 0 && !t.Waits && t.QueuedAs == 0 && t.Tool == "" {
 		return nil
@@ -14,7 +13,7 @@ func Extra(t *signalbox.Task) []byte {
 	p.Int(int64(t.Depth))
 	p.Bool(t.Waits)
 	p.Int(int64(t.QueuedAs))
-	if t.Tool != "" { // rows of before have none
+	if t.Tool != "" { // older rows have none
 		p.Texts(t.Tool)
 	}
 	return p.b

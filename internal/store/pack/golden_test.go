@@ -17,10 +17,9 @@ var update = flag.Bool("update", false, "write testdata/rows.golden, of a new mi
 
 const golden = "testdata/rows.golden"
 
-// Directors of one minor share a store, and each reads what the others wrote:
-// within a minor a row has the same bytes, of every release. A test that fails
-// here says that a release would write rows that those before it cannot read, or
-// read otherwise. With a new minor: go test ./internal/store/pack -run Golden -update
+// Directors of one minor version share a store, and each reads what the others wrote: within a minor version,
+// a row has the same bytes in every release. If this test fails, a release would write rows that earlier ones
+// cannot read, or misread. For a new minor version: go test ./internal/store/pack -run Golden -update
 func TestGoldenRowsOfThisMinor(t *testing.T) {
 	var have strings.Builder
 	for _, row := range rowsOfEveryKind(t) {
@@ -90,7 +89,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	placeless.Workspace, unplaced.Workspace = nil, nil
 	unchecked := placeless
 	unchecked.Checking = signalbox.Checking{}
-	before := unchecked // an environment that no admin gave is a row that directors of before refuse to read
+	before := unchecked // directors of earlier releases refuse rows of an environment that no admin gave
 	before.EnvBy = ""
 	unlanded := task
 	unlanded.Landing = nil
@@ -149,8 +148,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	}
 }
 
-// whole fills a value so that each field says something of its own, whatever is
-// in it.
+// whole sets every field of a value, at any depth, to a distinct value.
 func whole(t *testing.T, v reflect.Value, n *int) {
 	t.Helper()
 	*n++
@@ -177,7 +175,7 @@ func whole(t *testing.T, v reflect.Value, n *int) {
 		for i := range 2 {
 			whole(t, v.Index(i), n)
 		}
-	case reflect.Map: // of one, for the order of more is not set
+	case reflect.Map: // one entry, since the order of more is random
 		v.Set(reflect.MakeMap(v.Type()))
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 		whole(t, key, n)

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Whatever stands in a damaged row, reading it must end in an error and not in
-// a panic; and what can be read must be written as it was.
+// Reading a damaged row must end in an error and not in a panic; and what can be read must be packed to the
+// same bytes.
 func FuzzReadEntries(f *testing.F) {
 	var p Packer
 	var row []byte
@@ -67,8 +67,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// Nor may rows that hold what few tasks have, tokens or users, when they are
-// damaged.
+// The same holds for damaged rows of rare task fields, tokens and users.
 func FuzzUnpackExtra(f *testing.F) {
 	now := time.UnixMilli(7).UTC()
 	f.Add(Extra(&signalbox.Task{Mode: signalbox.ModeChat, Owner: "user:ann", Depth: 8, Waits: true, QueuedAs: 3}))
@@ -96,7 +95,7 @@ func FuzzUnpackExtra(f *testing.F) {
 	})
 }
 
-// Nor may those of schedules and their firings.
+// The same holds for schedules and their runs.
 func FuzzUnpackSchedule(f *testing.F) {
 	now, yes := time.UnixMilli(7).UTC(), true
 	f.Add(Schedule(&signalbox.Schedule{Cron: "@daily", Prompt: "p", Project: &signalbox.Project{Name: "p"}, Thinking: &yes, Enabled: true, Cursor: now, Landing: &signalbox.LandWish{Onto: "main"}}))
@@ -116,8 +115,8 @@ func FuzzUnpackSchedule(f *testing.F) {
 	})
 }
 
-// Requests and entries that say nothing new are written as they always were,
-// so that a file grows by nothing for those who trace and schedule nothing.
+// Requests and entries without new fields are packed as before, so that a file does not grow if traces and
+// schedules are not used.
 func TestRowsWithoutTraceAndScheduleKeepTheirEncoding(t *testing.T) {
 	call := signalbox.Request{TimeoutMS: 5}
 	before := Request(&call)
@@ -139,8 +138,7 @@ func TestRowsWithoutTraceAndScheduleKeepTheirEncoding(t *testing.T) {
 	}
 }
 
-// Rows that were written before there were tool calls say nothing of them, and
-// those of tasks that are none are written as ever.
+// Rows that are older than tool calls can be read, and rows of other tasks are packed as before.
 func TestReadRowsBeforeToolCalls(t *testing.T) {
 	tools := Request(&signalbox.Request{Model: "m", AllowedTools: []string{"Read"}})
 	plain := Request(&signalbox.Request{Model: "m"})

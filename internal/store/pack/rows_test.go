@@ -61,7 +61,7 @@ func same(t *testing.T, got, want any, err error) {
 	}
 }
 
-// Whatever stands in a damaged row, reading it ends in an error or a value.
+// Reading a damaged row ends in an error or a value.
 func FuzzReadRows(f *testing.F) {
 	f.Add(Agent(&signalbox.Agent{Name: "a", SealedToken: []byte("t")}))
 	f.Add(Pause(&signalbox.Pause{UntilMS: 1}))

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// filled is a value in which every field says something of its own.
+// filled returns a value in which every field is set to a distinct value.
 func filled(t *testing.T, v reflect.Value, n *int) {
 	t.Helper()
 	for i := range v.NumField() {
@@ -49,7 +49,7 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 	}
 }
 
-// A field that is added to a task and not packed would be lost without a word.
+// A new field of a task that is not packed would be lost silently.
 func TestEveryFieldOfATaskIsPacked(t *testing.T) {
 	var task signalbox.Task
 	n := 0

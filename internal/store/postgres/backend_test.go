@@ -30,7 +30,7 @@ func openTest(tb testing.TB, url string) *Backend {
 	return g.(*Backend)
 }
 
-// process is a process that writes batches by hand.
+// process is a process whose batches a test writes by hand.
 type process struct {
 	testing.TB
 	*Backend
@@ -111,7 +111,7 @@ func (p *process) counts(d *verbs.Delta) {
 	d.Limits = []verbs.LimitChange{{Limit: "work", N: p.queued}}
 }
 
-// claim moves a task into a slot.
+// claim gives a task a slot.
 func (p *process) claim(d *verbs.Delta, t *signalbox.Task, slot int) *signalbox.Task {
 	after := *t
 	d.To.Fence++

@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// BenchmarkCycles takes tasks through their life, in batches in which as many
-// are submitted as are claimed and finished.
+// BenchmarkCycles takes tasks through their life, in batches with as many submits as claims and ends.
 func BenchmarkCycles(b *testing.B) {
 	for _, size := range []int{1, 16, 64, 256, 512} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -45,8 +44,7 @@ func BenchmarkCycles(b *testing.B) {
 	}
 }
 
-// merge leaves one change of each slot: the last. A slot that was in use before
-// has a row.
+// merge keeps the last change of each slot. A slot that was in use before has a row.
 func merge(all []verbs.SlotChange) []verbs.SlotChange {
 	last, used := map[int]int{}, map[int]bool{}
 	for n, c := range all {
@@ -66,7 +64,7 @@ func merge(all []verbs.SlotChange) []verbs.SlotChange {
 	return kept
 }
 
-// BenchmarkSubmits stores new tasks and nothing else.
+// BenchmarkSubmits only stores new tasks.
 func BenchmarkSubmits(b *testing.B) {
 	for _, size := range []int{1, 16, 64, 512} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Tasks that come, run, end and are pruned leave tables and indexes as large as
-// they were after the first rounds. Vacuum runs as autovacuum would.
+// If tasks come, run, end and are pruned, tables and indexes stay as large as after the first rounds. Vacuum
+// runs as autovacuum would.
 func TestTablesDoNotBloat(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"autovacuum": "off"}})
 	p := newProcess(t, openTest(t, s.URL("postgres")), "one")
@@ -41,8 +41,7 @@ func TestTablesDoNotBloat(t *testing.T) {
 	}
 }
 
-// What changes in the life of a task is written in its page: no index knows
-// it.
+// The changes of a task during its life are written within its page, without index updates.
 func TestTaskUpdatesAreHOT(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"autovacuum": "off"}})
 	g, err := Open(t.Context(), Options{URL: s.URL("postgres")})
@@ -56,7 +55,7 @@ func TestTaskUpdatesAreHOT(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The server counts what a session did when it ends.
+	// The server updates its statistics when a session ends.
 	if err := s.Await("the store's sessions have ended", `SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'signalbox'`, "0"); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func TestTaskUpdatesAreHOT(t *testing.T) {
 	}
 }
 
-// round takes n tasks through their life, in batches of 100, and forgets them.
+// round takes n tasks through their life, in batches of 100, and deletes them.
 func (p *process) round(t *testing.T, n int) {
 	t.Helper()
 	for range n / 100 {

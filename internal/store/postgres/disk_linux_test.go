@@ -16,9 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// What does not fit on the disk of the server is refused, and what was
-// acknowledged before is there: whether the server only refuses, or ends itself
-// because its log does not fit.
+// If the server's disk is full, writes are refused, and acknowledged data is kept, whether the server only
+// refuses or exits because its log does not fit.
 func TestIncidentFullServerDiskAcknowledgesNothing(t *testing.T) {
 	disk := testdisk.New(t, "size=128m,mode=0755")
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{
@@ -59,7 +58,7 @@ func TestIncidentFullServerDiskAcknowledgesNothing(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Start(); err != nil { // it may have ended itself
+	if err := server.Start(); err != nil { // it may have exited
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; n++ {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// known reports whether a task is stored, as another process sees it.
+// known reports whether a task is stored, as seen by another process.
 func known(t *testing.T, g *Backend, id string) bool {
 	t.Helper()
 	task, err := g.Task(t.Context(), id)
@@ -22,8 +22,8 @@ func known(t *testing.T, g *Backend, id string) bool {
 	return task != nil
 }
 
-// The answer to a commit is lost: before the server had the batch, and after
-// it was stored. What is stored is asked, and is what the answer says.
+// The answer to a commit is lost, before the server gets the batch or after it was stored. The outcome is
+// queried, and the answer is right.
 func TestIncidentUnknownCommitOutcomeIsQueried(t *testing.T) {
 	address := testserver.Postgres(t)
 	plain := openTest(t, address)
@@ -49,7 +49,7 @@ func TestIncidentUnknownCommitOutcomeIsQueried(t *testing.T) {
 				t.Errorf("%s, locked %t: the task does not agree", struck, locked)
 			}
 			p.load(verbs.Want{})
-			d = p.delta() // and it goes on
+			d = p.delta() // and it continues
 			p.submit(d, 1)
 			p.commit(d)
 		}
@@ -65,8 +65,7 @@ func (p *process) lock() {
 	p.at, p.number = l.Counters, l.Number
 }
 
-// A batch that is still on its way when it is asked for must not be stored
-// after the answer was no.
+// A batch that is still in flight when its outcome is queried must not be stored after the answer was no.
 func TestIncidentCommitThatArrivesLateIsRefused(t *testing.T) {
 	address := testserver.Postgres(t)
 	through, url := newProxy(t, address)
@@ -125,15 +124,14 @@ func TestLockExcludesOthers(t *testing.T) {
 	two.Unlock(t.Context())
 	one.lock()
 	one.Unlock(t.Context())
-	one.Unlock(t.Context()) // does no harm
+	one.Unlock(t.Context()) // no effect
 	two.lock()
 	if two.at.Moment != one.at.Moment {
 		t.Errorf("moment %d, want %d", two.at.Moment, one.at.Moment)
 	}
 }
 
-// A process that stands still with the lock, as one that is suspended does,
-// loses it, and what it wanted to write is refused.
+// A process that is paused with the lock loses the lock, and its write is refused.
 func TestIncidentSuspendedProcessLosesTheLock(t *testing.T) {
 	address := testserver.Postgres(t)
 	g, err := Open(t.Context(), Options{URL: address, limit: timeouts{200 * time.Millisecond, lockTimeout, stillTimeout}})
@@ -145,7 +143,7 @@ func TestIncidentSuspendedProcessLosesTheLock(t *testing.T) {
 	one.lock()
 	d := one.delta()
 	lost := one.submit(d, 1)[0]
-	two.lock() // as soon as the server has ended the session of the other
+	two.lock() // once the server has ended the other one's session
 	e := two.delta()
 	e.To.Seq, e.To.Place = 10, 10
 	two.submit(e, 1)
@@ -201,7 +199,7 @@ func TestChangesOfOthersAreSignalled(t *testing.T) {
 	if !heard(one.Backend) || !heard(two.Backend) {
 		t.Fatal("nobody listens")
 	}
-	for range 2 { // each sees that the other one writes, and says so from then on
+	for range 2 { // each notices that the other one writes, and sends notifications from then on
 		write(one)
 		write(two)
 	}

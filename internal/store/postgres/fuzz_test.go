@@ -10,8 +10,8 @@ import (
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// FuzzURL: an address that is taken has a schema that needs no quoting, and
-// bounds on waits; no refusal repeats the password.
+// FuzzURL: an accepted address has a schema that needs no quoting, and bounded timeouts; no error contains
+// the password.
 func FuzzURL(f *testing.F) {
 	for _, s := range []string{
 		"postgres://u:swordfish@h/db", "postgresql://h?schema=x&pool_max_conns=4", "postgres://h/db?schema=a%22b", "postgres://h/db?pool_max_conns=-1", "postgres://u:swordfish%zz@h/db", "postgres://u:swordfish%postgres://u:swordfish%zz@h/db",

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// handing is a process that has handed a batch on, which the server does not
-// come to store, since someone has a table locked.
+// handing is a process that has handed on a batch, which the server does not store yet, since a table is
+// locked.
 type handing struct {
 	*testing.T
 	address  string
@@ -38,7 +38,7 @@ func newHanding(t *testing.T) *handing {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.blocker.Close(context.Background()) })
-	h.two.lock() // its connections prepare what the table is locked for
+	h.two.lock() // its connections prepare statements on the table that is locked later
 	h.two.Unlock(t.Context())
 	h.one.lock()
 	h.do("BEGIN; LOCK TABLE counts IN SHARE MODE")
@@ -56,7 +56,7 @@ func (h *handing) do(sql string) {
 	}
 }
 
-// follow takes the turn, and wants the batch to be handed on with it.
+// follow takes the turn, and wants it to come with the handed-on batch.
 func (h *handing) follow() *verbs.Handed {
 	h.Helper()
 	l, err := h.two.Lock(h.Context(), &verbs.Want{Writer: "two", Since: h.batch.From.Moment})
@@ -70,8 +70,7 @@ func (h *handing) follow() *verbs.Handed {
 	return l.Handed
 }
 
-// end lets the batch be stored, or makes it fail, and returns what its writer
-// is told.
+// end lets the batch be stored, or makes it fail, and returns the result of its writer.
 func (h *handing) end(stored bool) error {
 	h.Helper()
 	if !stored {
@@ -81,7 +80,7 @@ func (h *handing) end(stored bool) error {
 	return <-h.answer
 }
 
-// upon makes a batch on the one that was handed on.
+// upon returns a batch based on the handed-on one.
 func (h *handing) upon(b *verbs.Handed) *verbs.Delta {
 	h.two.at, h.two.queued = h.batch.To, 2
 	d := h.two.delta()
@@ -90,8 +89,8 @@ func (h *handing) upon(b *verbs.Handed) *verbs.Delta {
 	return d
 }
 
-// The next process has the turn before a batch is stored. What it makes on that
-// batch is stored only if that one is.
+// The next process has the turn before a batch is stored. Its own batch, based on that one, is stored only if
+// that one is.
 func TestBatchIsHandedOnBeforeItIsStored(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +122,7 @@ func TestBatchIsHandedOnBeforeItIsStored(t *testing.T) {
 	}
 }
 
-// A batch is named by its writer and number: a moment alone could be that of
-// another one by chance.
+// A batch is identified by its writer and number: a moment alone could be equal by chance.
 func TestBatchIsStoredOnlyAfterItsPredecessor(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	for range 2 {
@@ -142,8 +140,7 @@ func TestBatchIsStoredOnlyAfterItsPredecessor(t *testing.T) {
 	}
 }
 
-// Who needs more than it was handed waits until the batch is stored, and learns
-// if it is not.
+// If a process needs more than it was handed, it waits until the batch is stored, and learns if it is not.
 func TestReadAfterHandOverWaitsForCommit(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -169,8 +166,8 @@ func TestReadAfterHandOverWaitsForCommit(t *testing.T) {
 	}
 }
 
-// Who does not know what was before waits, too; and what was handed on by who
-// died is nobody's any more.
+// A process that does not know the previous state waits, too; and the handed-on batch of a dead process is
+// ignored.
 func TestProcessWithoutMomentGetsNoHandOver(t *testing.T) {
 	h := newHanding(t)
 	got := make(chan *verbs.Loaded, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Random histories on this store and on the reference must look the same.
+// Random histories must give the same results as on the reference.
 func TestCompareWithMemory(t *testing.T) {
 	database := testserver.Postgres(t)
 	soak.Histories(t, 3, 300)

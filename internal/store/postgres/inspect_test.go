@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// A look at a server makes no store there, and sees one that is there.
+// Inspecting a server creates no store, and finds an existing one.
 func TestInspectChangesNothing(t *testing.T) {
 	url := testserver.Postgres(t)
 	for _, opened := range []bool{false, true} {
@@ -29,7 +29,7 @@ func TestInspectChangesNothing(t *testing.T) {
 	}
 }
 
-// The grade is that of the words.
+// The grade matches the description.
 func TestGrades(t *testing.T) {
 	for _, c := range []struct {
 		have guarantees

@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// caller does with a store what a director does.
+// caller uses a store like a director.
 type caller struct {
 	*testing.T
 	store.Store
@@ -64,8 +64,7 @@ func newCaller(t *testing.T, url string) *caller {
 	return &caller{T: t, Store: s, log: log}
 }
 
-// retry asks again while the server is away; a write that was refused was
-// not stored.
+// retry repeats a call while the server is unavailable; a refused write was not stored.
 func retry[V any](c *caller, ask func() (V, error)) (v V) {
 	c.Helper()
 	var err error
@@ -117,7 +116,7 @@ func (c *caller) apply(task signalbox.Task, e signalbox.Event) error {
 	return err
 }
 
-// began wants that a new generation has begun, and that it was said once.
+// began wants that a new generation has begun, and that this was logged once.
 func (c *caller) began() {
 	c.Helper()
 	shared, ok := c.Store.(store.Shared)
@@ -129,8 +128,7 @@ func (c *caller) began() {
 	}
 }
 
-// refusesWhatWasBefore wants that nothing is accepted of an execution whose
-// claim the server lost.
+// refusesWhatWasBefore wants writes of an execution to be refused whose claim the server lost.
 func (c *caller) refusesWhatWasBefore(lost signalbox.Task) {
 	c.Helper()
 	now := time.Now()
@@ -143,9 +141,8 @@ func (c *caller) refusesWhatWasBefore(lost signalbox.Task) {
 	}
 }
 
-// A data folder that is put back to an earlier copy is a server that lost what
-// it acknowledged, though it knows nothing of it: a new generation begins before
-// anything else is stored.
+// A server whose data folder is replaced by an earlier copy has lost acknowledged data without knowing it: a
+// new generation begins before anything else is stored.
 func TestIncidentRestoredDataFolder(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	c := newCaller(t, server.URL("postgres"))
@@ -155,7 +152,7 @@ func TestIncidentRestoredDataFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := c.claim("a") // only now: the copy has it in line
+	lost := c.claim("a") // after the copy, in which the task waits
 	gone := other.submit(2)
 	if lost.ID != kept.ID {
 		t.Fatalf("claimed %s, want %s", lost.ID, kept.ID)
@@ -183,7 +180,7 @@ func TestIncidentRestoredDataFolder(t *testing.T) {
 	if err := c.apply(again, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "done"}}); err != nil {
 		t.Error(err)
 	}
-	// What is acknowledged in the new generation is kept, as ever.
+	// In the new generation, acknowledged data is kept as usual.
 	if err := server.Restart("immediate"); err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +205,8 @@ func pair(t *testing.T) (primary, standby *testserver.PostgresServer, url string
 		testserver.PostgresUser, primary.Port, standby.Port)
 }
 
-// A standby that was behind is promoted: what it had not received is lost, and
-// the process that knows of it begins a new generation.
+// If a lagging standby is promoted, what it had not received is lost, and the process that knows of it begins
+// a new generation.
 func TestIncidentAsynchronousStandbyIsPromoted(t *testing.T) {
 	primary, standby, url := pair(t)
 	c := newCaller(t, url)
@@ -236,9 +233,8 @@ func TestIncidentAsynchronousStandbyIsPromoted(t *testing.T) {
 	}
 }
 
-// A synchronous standby is promoted while two processes submit, claim and
-// finish: all that was acknowledged is there, no generation begins, and nothing
-// is done twice.
+// A synchronous standby is promoted while two processes submit, claim and finish: all acknowledged data is
+// kept, no generation begins, and nothing is done twice.
 func TestFailoverToSynchronousStandbyLosesNothing(t *testing.T) {
 	primary, standby, url := pair(t)
 	if err := errors.Join(

@@ -22,10 +22,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// password is what no error may hold.
+// password is what no error may contain.
 const password = "hunter2%21"
 
-// refused wants that a store cannot be opened, and that the error says so.
+// refused wants Open to fail with an error that contains the texts.
 func refused(t *testing.T, address string, code signalbox.Code, said ...string) {
 	t.Helper()
 	refusedWith(t, Options{URL: address}, code, said...)
@@ -121,12 +121,11 @@ func TestServerErrorsHaveHints(t *testing.T) {
 func TestReplicaIsRefused(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Files: map[string][]byte{"standby.signal": nil}})
 	refused(t, s.URL("postgres"), signalbox.CodeStoreFailed, "is a replica")
-	// Without an sslmode TLS is tried first: that the server has none is not
-	// what is wrong.
+	// Without an sslmode TLS is tried first: that the server has no TLS is not the error.
 	refused(t, strings.TrimSuffix(s.URL("postgres"), "?sslmode=disable"), signalbox.CodeUnavailable, "is a replica")
 }
 
-// What a server promises decides whether it is taken, and is said.
+// A server is accepted or refused by its guarantees, with a message.
 func TestUnsafeServersAreRefused(t *testing.T) {
 	for setting, said := range map[string]string{"fsync": "fsync=off", "full_page_writes": "full_page_writes=off"} {
 		s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{setting: "off"}})
@@ -256,7 +255,7 @@ func TestSchemaOfANewerVersionIsRefused(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	refused(t, address, signalbox.CodeStoreFailed, "newer version", "upgrade")
-	d := old.delta() // one that runs goes on beside it
+	d := old.delta() // a running process continues beside it
 	old.submit(d, 1)
 	old.commit(d)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// mayScan are the statements whose plan may read a whole table or index, and
-// why.
+// mayScan are the statements whose plan may read a whole table or index, and why.
 var mayScan = map[stmtID]string{
 	stInFlight:     "one row for each slot in use: as many as run at once",
 	stStates:       "likewise",
@@ -27,16 +26,14 @@ var mayScan = map[stmtID]string{
 	stJournalRange: "the first row and the last",
 }
 
-// Each statement is planned once and for all: with 100,000 rows as with none it
-// must go by an index.
+// Each statement is planned once: its plan must use an index, with 100,000 rows as with none.
 func TestEveryStatementUsesAnIndex(t *testing.T) {
 	full := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	fill(t, full)
 	goByIndexes(t, full)
 }
 
-// A plan that was made when the server knew that a table is empty is the plan
-// of a process that starts before the rush.
+// A process that starts with empty tables keeps the plans that the server made then.
 func TestEveryStatementUsesAnIndexOnEmptyTables(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	p.round(t, 100)
@@ -66,7 +63,7 @@ func goByIndexes(t *testing.T, p *process) {
 	}
 }
 
-// faultOf says what is wrong with a step of a plan; next are those behind it.
+// faultOf describes what is wrong with a step of a plan; next are the steps after it.
 func faultOf(step string, next []string) string {
 	what := strings.TrimLeft(step, " ->")
 	switch {
@@ -82,8 +79,7 @@ func faultOf(step string, next []string) string {
 	return ""
 }
 
-// The head of a line is sought by all that an index knows of it, and comes in
-// its order.
+// The head of a queue is sought by all columns of an index, in its order.
 func TestClaimSeeks(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	steps := plan(t, p, stHeads)
@@ -96,7 +92,7 @@ func TestClaimSeeks(t *testing.T) {
 	}
 }
 
-// plan is that of a statement, on a session that it is for.
+// plan is the plan of a statement, in a session of its kind.
 func plan(t *testing.T, p *process, id stmtID) []string {
 	t.Helper()
 	s := p.writer.session

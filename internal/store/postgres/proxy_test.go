@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/chaos"
 )
 
-// newProxy returns a proxy before the server of an address, and the address
-// that goes through it.
+// newProxy returns a proxy in front of the server of an address, and the address of the proxy.
 func newProxy(t *testing.T, address string) (*chaos.Proxy, string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -21,5 +20,5 @@ func newProxy(t *testing.T, address string) (*chaos.Proxy, string) {
 	return p, u.String()
 }
 
-// ofBatch is true of what ends a batch.
+// ofBatch reports whether a message ends a batch.
 func ofBatch(said []byte) bool { return strings.Contains(string(said), name(stMetaStep)+"\x00") }

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// A role that may have fewer connections than a director makes is refused at
-// the start, and told what to raise: it would fail as soon as it is busy.
+// A role with fewer connections than a director needs is refused at start, with what to raise: otherwise it
+// would fail as soon as it is busy.
 func TestRoleWithTooFewConnectionsIsRefused(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	if err := s.Exec("postgres", "CREATE ROLE few LOGIN PASSWORD 'hunter2!' CONNECTION LIMIT 1", "CREATE DATABASE tasks OWNER few"); err != nil {
@@ -33,8 +33,7 @@ func TestRoleWithTooFewConnectionsIsRefused(t *testing.T) {
 	refused(t, address, signalbox.CodeStoreFailed, "ALTER DATABASE tasks CONNECTION LIMIT 11", "pool_max_conns=6")
 }
 
-// A schema in which another program has its tables is left alone, and another
-// name is asked for.
+// A schema with tables of another program is left alone, and the error asks for another name.
 func TestSchemaOfOtherProgramIsLeftAlone(t *testing.T) {
 	database := testserver.Postgres(t)
 	g := openTest(t, database+"&schema=ours")
@@ -59,15 +58,14 @@ func TestSchemaOfOtherProgramIsLeftAlone(t *testing.T) {
 	}
 }
 
-// An old server is refused by what it says of itself: it may not know what it
-// would be asked.
+// An old server is refused by the version that it reports first: it may not know the settings asked for.
 func TestOldServerIsRefusedByItsGreeting(t *testing.T) {
 	for version, said := range map[string]string{"9.6.24": "is version 9.6.24", "13.16 (Debian 13.16-1)": "is version 13.16"} {
 		refused(t, oldServer(t, version), signalbox.CodeStoreFailed, said, "14 or newer")
 	}
 }
 
-// oldServer lets everybody in, and refuses all that it is asked.
+// oldServer accepts every login, and refuses every statement.
 func oldServer(t *testing.T, version string) (address string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

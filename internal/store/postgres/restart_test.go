@@ -15,15 +15,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// load is callers who submit, claim and finish, and what was acknowledged to
-// them.
+// load is a set of callers that submit, claim and finish, and what was acknowledged to them.
 type load struct {
 	t     *testing.T
 	tasks int
 	acks  atomic.Int64
 	mu    sync.Mutex
 	ids   map[string]string // by idempotency key
-	taken map[string]int    // how often a claim was answered with a task
+	taken map[string]int    // how often a claim returned a task
 	ended map[string]bool
 }
 
@@ -73,7 +72,7 @@ func (l *load) work(s store.Store, agent string) {
 		if err == nil && l.done() {
 			return
 		}
-		// The answer to a claim may be lost: what it took is in the slot.
+		// The answer to a claim may be lost: the claimed task is in the slot.
 		slots, _ := s.Slots(l.t.Context())
 		for _, slot := range slots {
 			if task, err := s.Task(l.t.Context(), slot.TaskID); err == nil && slot.Agent == agent && task.State.InFlight() {
@@ -89,7 +88,7 @@ func (l *load) done() bool {
 	return len(l.ended) == l.tasks
 }
 
-// finish ends a task, until it is ended.
+// finish ends a task, with retries.
 func (l *load) finish(s store.Store, task signalbox.Task) {
 	for l.t.Context().Err() == nil {
 		now := time.Now()
@@ -112,7 +111,7 @@ func (l *load) finish(s store.Store, task signalbox.Task) {
 	}
 }
 
-// await waits until so many more things were acknowledged.
+// await waits until that many more calls were acknowledged.
 func (l *load) await(more int64) {
 	want := min(l.acks.Load()+more, int64(2*l.tasks))
 	testkit.Wait(l.t, "more is acknowledged", func() bool { return l.acks.Load() >= want })
@@ -158,8 +157,8 @@ func (l *load) check(s store.Store) {
 	}
 }
 
-// The server is restarted in all ways while two processes submit, claim and
-// finish. They go on by themselves; nothing is lost, and nothing twice.
+// The server is restarted in all ways while two processes submit, claim and finish. They continue by
+// themselves; nothing is lost, and nothing done twice.
 func TestIncidentServerRestartsLoseAndDuplicateNothing(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	one, two := open(t, server.URL("postgres")), open(t, server.URL("postgres"))
@@ -193,8 +192,8 @@ func TestIncidentServerRestartsLoseAndDuplicateNothing(t *testing.T) {
 	}
 }
 
-// The sessions of three processes are ended while they make a batch, or store
-// one that the next process has followed already.
+// The sessions of three processes are terminated while they prepare a batch, or store one that the next
+// process has followed already.
 func TestTerminatedSessionsLoseAndDuplicateNothing(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	var stores []store.Store

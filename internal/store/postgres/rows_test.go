@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// A range between two rows goes by an index, as its plan says, and reads on to
-// the end of what the first column has all the same: a claim would cost the
-// more, the more waits behind it.
+// A range between two rows uses an index, according to its plan, but reads all rows with the same first
+// column: a claim would cost more, the more tasks wait.
 func TestNoStatementScansARange(t *testing.T) {
 	rows := regexp.MustCompile(`\)\s+BETWEEN\s+\(`)
 	for _, sql := range statements {

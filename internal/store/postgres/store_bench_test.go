@@ -28,8 +28,7 @@ func benchStore(b *testing.B) store.Store {
 	return s
 }
 
-// BenchmarkStore is 64 callers who submit, and 64 who take what they submitted
-// through its life.
+// BenchmarkStore is 64 callers that submit, and 64 that take these tasks through their life.
 func BenchmarkStore(b *testing.B) {
 	ctx := context.Background()
 	var made atomic.Int64

@@ -31,13 +31,13 @@ func open(t *testing.T, url string) store.Store {
 
 var schemas atomic.Int64
 
-// schema is the address of a new, empty schema in a database.
+// schema returns the address of a new, empty schema in a database.
 func schema(database string) string {
 	return fmt.Sprintf("%s&schema=s%d&pool_max_conns=2", database, schemas.Add(1))
 }
 
-// The server sorts words as people do, where it can: ids and queues are sorted
-// by their bytes all the same.
+// The server sorts text by a natural language, if it can; ids and queues are sorted by their bytes all the
+// same.
 func TestContract(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	schemas := &testserver.Schemas{Server: s, Database: "words", Keep: "migrations"}
@@ -58,7 +58,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// A folder stands for a schema.
+// A folder is mapped to a schema.
 func TestDurable(t *testing.T) {
 	database := testserver.Postgres(t)
 	var known sync.Map

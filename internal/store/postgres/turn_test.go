@@ -7,13 +7,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Who waits for the lock keeps nothing alive that others leave behind: with
-// several directors one of them waits at any time, and the pages would fill with
-// rows that nobody can see.
+// A process that waits for the lock must not keep dead rows from being vacuumed: with several directors one
+// is waiting at any time, and the pages would fill with dead rows.
 func TestLockWaitersDoNotBlockVacuum(t *testing.T) {
 	address := testserver.Postgres(t)
 	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
-	two.lock() // the first time the server looks the table up, and that takes a snapshot
+	two.lock() // the first use looks up the table, which takes a snapshot
 	two.Unlock(t.Context())
 	one.lock()
 	got := make(chan error, 1)

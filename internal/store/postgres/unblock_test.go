@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// shortTimeouts opens a backend that waits for the lock for a short time only.
+// shortTimeouts opens a backend with a short timeout for the lock.
 func shortTimeouts(t *testing.T, address string) *Backend {
 	t.Helper()
 	g, err := Open(t.Context(), Options{URL: address, limit: timeouts{idleTimeout, 700 * time.Millisecond, 300 * time.Millisecond}})
@@ -21,8 +21,8 @@ func shortTimeouts(t *testing.T, address string) *Backend {
 	return g.(*Backend)
 }
 
-// A process stands still, or is cut off, in the middle of sending a commit: the
-// server has what takes the lock, and waits for the rest for ever.
+// A process is paused, or cut off, while it sends a commit: the server has taken the lock, and waits for the
+// rest for ever.
 func TestIncidentProcessPausedInCommitLosesLock(t *testing.T) {
 	address := testserver.Postgres(t)
 	for what, take := range map[string]func(p *process) error{
@@ -80,8 +80,8 @@ func stoodStill(t *testing.T, p *process) {
 	}
 }
 
-// Whoever else has the lock keeps it, and is named in the error: someone with
-// psql, and a process that works.
+// Any other holder of the lock keeps it, and is named in the error: a person with psql, or a process that
+// works.
 func TestUnblockKeepsOtherSessions(t *testing.T) {
 	address := testserver.Postgres(t)
 	p := newProcess(t, shortTimeouts(t, address), "one")

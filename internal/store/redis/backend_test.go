@@ -16,7 +16,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// open opens a backend that is closed with the test.
+// open opens a backend that is closed at the end of the test.
 func open(t testing.TB, url string) verbs.SharedBackend {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})

@@ -33,8 +33,8 @@ func whole(t *testing.T, s *testserver.RedisServer) bool {
 	return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_assigned:16384")
 }
 
-// TestCluster opens stores by either node: all keys of one have one
-// hash tag, and the client finds the node that has it.
+// TestCluster opens stores by either node: all keys of a store have one hash tag, and the client finds its
+// node.
 func TestCluster(t *testing.T) {
 	one, two := cluster(t)
 	var known sync.Map
@@ -50,7 +50,7 @@ func TestCluster(t *testing.T) {
 		if found, err := right.Task(context.Background(), submitted(1).ID); err != nil || found == nil {
 			t.Errorf("prefix %s by the other node: %v, %v", prefix, found, err)
 		}
-		// Signs come from the node that has the keys.
+		// Signals come from the node that has the keys.
 		select {
 		case <-right.Changed():
 		case <-time.After(time.Minute):

@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// newStore opens a store over a backend; who asks closes it.
+// newStore opens a store over a backend; the caller closes it.
 func newStore(t testing.TB, url string) *verbs.Shared {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
@@ -37,7 +37,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return newStore(t, testserver.Redis(t)) })
 }
 
-// A folder stands for a prefix.
+// A folder is mapped to a prefix.
 func TestDurable(t *testing.T) {
 	var known sync.Map
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store {
@@ -46,8 +46,8 @@ func TestDurable(t *testing.T) {
 	})
 }
 
-// All stores are compared with each other in storetest/stores; here a few
-// histories suffice, and -rapid.checks asks for more.
+// storetest/stores compares all stores with each other; here a few histories suffice, and -rapid.checks plays
+// more.
 func TestHistoriesAreEqualToMemory(t *testing.T) {
 	soak.Histories(t, 4, 4)
 	storetest.Compare(t,

@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// counters reads where a store stands, and the number of the writer's batch.
+// counters reads the store's counters, and the number of the writer's last batch.
 func counters(t testing.TB, g verbs.SharedBackend, writer string) (verbs.Counters, int64) {
 	t.Helper()
 	l, err := g.Load(context.Background(), &verbs.Want{Writer: writer})
@@ -87,8 +87,7 @@ func TestDuplicateIDOrKeyIsRefused(t *testing.T) {
 	}
 }
 
-// TestLargeBatchIsAtomic has more new tasks in a batch than the server takes
-// in one command.
+// TestLargeBatchIsAtomic has more new tasks in a batch than the server accepts in one command.
 func TestLargeBatchIsAtomic(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
@@ -123,8 +122,8 @@ func TestLargeBatchIsAtomic(t *testing.T) {
 	}
 }
 
-// TestIncidentLostAnswerIsQueried cuts the connection when the batch has been
-// sent: before the server has it, and before its answer comes back.
+// TestIncidentLostAnswerIsQueried breaks the connection when the batch has been sent: before the server has
+// it, and before its answer arrives.
 func TestIncidentLostAnswerIsQueried(t *testing.T) {
 	for name, arrives := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +145,7 @@ func TestIncidentLostAnswerIsQueried(t *testing.T) {
 			if err != nil || stored != arrives {
 				t.Fatalf("stored: %v (%v), want %v", stored, err, arrives)
 			}
-			// The bytes are still on their way, and come now.
+			// The bytes are still in flight, and arrive now.
 			late(t, s.Addr(), <-sent)
 			now, number := counters(t, g, "w")
 			if arrives {
@@ -166,7 +165,7 @@ func TestIncidentLostAnswerIsQueried(t *testing.T) {
 	}
 }
 
-// late hands bytes to the server, and waits until it has answered them.
+// late sends bytes to the server, and waits until it has answered them.
 func late(t *testing.T, addr string, b []byte) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -182,8 +181,7 @@ func late(t *testing.T, addr string, b []byte) {
 	}
 }
 
-// TestIncidentServerKilledUnderLoad kills the server again and again: what was
-// acknowledged is there, once.
+// TestIncidentServerKilledUnderLoad kills the server repeatedly: acknowledged data is kept, once.
 func TestIncidentServerKilledUnderLoad(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
@@ -223,7 +221,7 @@ func TestIncidentServerKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// write commits one task after the other, and asks where it must.
+// write commits one task after the other, and queries lost outcomes.
 func write(ctx context.Context, g verbs.SharedBackend, written *atomic.Int64, acked chan<- int64, most int64) error {
 	late := time.Now().Add(time.Minute)
 	var at verbs.Counters
@@ -256,8 +254,7 @@ func write(ctx context.Context, g verbs.SharedBackend, written *atomic.Int64, ac
 	return nil
 }
 
-// TestFullMemoryRefusesNewTasks, and what there is goes on: it ends and is
-// forgotten, which makes room.
+// TestFullMemoryRefusesNewTasks, but existing tasks continue, end and are pruned, which frees memory.
 func TestFullMemoryRefusesNewTasks(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
@@ -296,7 +293,7 @@ func TestFullDiskIsReportedAndNothingWritten(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{"save 3600 1"}})
 	g := open(t, s.URL())
-	// A snapshot that cannot be written is what a full disk looks like.
+	// A snapshot that cannot be written looks like a full disk.
 	if err := breakSnapshots(s); err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +309,7 @@ func TestFullDiskIsReportedAndNothingWritten(t *testing.T) {
 	}
 }
 
-// breakSnapshots has the next snapshot fail: its file's name is that of a folder.
+// breakSnapshots makes the next snapshot fail: a folder has the name of its file.
 func breakSnapshots(s *testserver.RedisServer) error {
 	if err := os.MkdirAll(filepath.Join(s.Data, "dump.rdb", "in the way"), 0o700); err != nil {
 		return err
@@ -321,8 +318,8 @@ func breakSnapshots(s *testserver.RedisServer) error {
 	return err
 }
 
-// TestPrimaryBecomesReplica fails over: the name of the server leads to
-// another one, and the old one lives on as its replica.
+// TestPrimaryBecomesReplica fails over: the server's name resolves to another one, and the old one continues
+// as its replica.
 func TestPrimaryBecomesReplica(t *testing.T) {
 	ctx := context.Background()
 	old := testserver.NewRedis(t, testserver.RedisOptions{})

@@ -9,8 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// FuzzURL: a store's URL that is taken has a prefix that is one hash tag, and no
-// refusal repeats the password.
+// FuzzURL: an accepted URL has a prefix that is one hash tag, and no error contains the password.
 func FuzzURL(f *testing.F) {
 	for _, s := range []string{"redis://:swordfish@localhost:6379/0?prefix=a", "rediss://u:swordfish@[::1]", "redis:localhost", "redis://:swordfish@h?prefix=a%7Bb", "redis://:swordfish@h:port", "http://swordfish@h", "redis://:swordfish@h?swordfish=1", "redis://h?addr=swordfish:1&db=x", "redis://:12?swordfish@h:6379", ""} {
 		f.Add(s)
@@ -29,8 +28,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzRows: a row that can be read is written the same way again; one that
-// cannot is damaged, and says so.
+// FuzzRows: a readable row is written to the same bytes again; any other is reported as damaged.
 func FuzzRows(f *testing.F) {
 	a := &arena{}
 	f.Add(a.task(&signalbox.Task{ID: "queue-1", State: signalbox.Pending, Queue: "work", Seq: 1}))

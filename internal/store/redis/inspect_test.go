@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// A look at a server makes no store there, sees one that is there, and says how
-// durable the server is.
+// Inspecting a server creates no store, finds an existing one, and reports how durable the server is.
 func TestInspectChangesNothing(t *testing.T) {
 	url := testserver.Redis(t)
 	for _, opened := range []bool{false, true} {

@@ -14,9 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// TestIncidentLostLastSecond has a server come back without what it last
-// acknowledged, as after a power cut with appendfsync everysec: the process
-// that knows more begins a new generation, whose numbers nobody has seen.
+// TestIncidentLostLastSecond restarts a server without its last acknowledged data, as after a power cut with
+// appendfsync everysec: the process that knows more begins a new generation with unused numbers.
 func TestIncidentLostLastSecond(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{"appendfsync everysec"}})
 	st := newStore(t, s.URL())
@@ -47,7 +46,7 @@ func TestIncidentLostLastSecond(t *testing.T) {
 	lostSince(t, st, before, lost)
 }
 
-// submitTo submits the task of that number.
+// submitTo submits the task with that number.
 func submitTo(t *testing.T, st *verbs.Shared, n int) signalbox.Task {
 	t.Helper()
 	task := submitted(n)
@@ -59,7 +58,7 @@ func submitTo(t *testing.T, st *verbs.Shared, n int) signalbox.Task {
 	return got.Task
 }
 
-// claimFrom claims the first task that waits.
+// claimFrom claims the first waiting task.
 func claimFrom(t *testing.T, st *verbs.Shared) signalbox.Task {
 	t.Helper()
 	got, err := st.Claim(context.Background(), store.ClaimRequest{
@@ -71,7 +70,7 @@ func claimFrom(t *testing.T, st *verbs.Shared) signalbox.Task {
 	return got.Task
 }
 
-// renewed reports whether the fence of a claim is still good.
+// renewed reports whether the fence of a claim is still valid.
 func renewed(t *testing.T, st *verbs.Shared, claimed signalbox.Task) bool {
 	t.Helper()
 	n, err := st.Renew(context.Background(), []store.Lease{{Agent: "a", Slot: claimed.Slot, Fence: claimed.Fence, Expires: start.Add(2 * time.Hour)}})
@@ -81,8 +80,8 @@ func renewed(t *testing.T, st *verbs.Shared, claimed signalbox.Task) bool {
 	return n == 1
 }
 
-// lostSince looks at a store whose server has lost a claim, and a task that was
-// submitted after it: nothing of then passes for something of now.
+// lostSince checks a store whose server has lost a claim, and a task that was submitted after it: nothing
+// lost is accepted for something new.
 func lostSince(t *testing.T, st *verbs.Shared, before, lost signalbox.Task) {
 	t.Helper()
 	ctx := context.Background()
@@ -111,7 +110,7 @@ func lostSince(t *testing.T, st *verbs.Shared, before, lost signalbox.Task) {
 	}
 }
 
-// settled waits until the server has written down what it has.
+// settled waits until the server has written its data to disk.
 func settled(t *testing.T, s *testserver.RedisServer) {
 	t.Helper()
 	command(t, s, "CONFIG", "SET", "appendfsync", "always")
@@ -119,7 +118,7 @@ func settled(t *testing.T, s *testserver.RedisServer) {
 	command(t, s, "CONFIG", "SET", "appendfsync", "everysec")
 }
 
-// TestIncidentServerLostEverything is the same where nothing at all is left.
+// TestIncidentServerLostEverything is the same if no data is left.
 func TestIncidentServerLostEverything(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})

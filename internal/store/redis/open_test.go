@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// refused wants Open to say that, and never the password.
+// refused wants Open to fail with the texts, and without the password.
 func refused(t *testing.T, url string, parts ...string) {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
@@ -94,8 +94,8 @@ func TestOpenNamesMissingRight(t *testing.T) {
 	refused(t, as("channels"), "channel", "ACL SETUSER")
 }
 
-// TestDocumentedRightsSuffice opens with exactly the rights that the error
-// about a missing right tells to grant.
+// TestDocumentedRightsSuffice opens with exactly the permissions that the error about a missing permission
+// asks for.
 func TestDocumentedRightsSuffice(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	command(t, s, "ACL", "SETUSER", "box", "on", ">s3cret", "~{box}:*", "&{box}:*", "+@all", "-@admin", "-@dangerous", "+info")

@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/chaos"
 )
 
-// cutAt cuts off the next client that says mark, before the server has it or,
-// with arrives, when it has answered. What was said comes out of the channel.
+// cutAt breaks the next connection on which a client sends mark: before the server gets it or, with arrives,
+// when it has answered. The sent bytes come from the channel.
 func cutAt(p *chaos.Proxy, mark string, arrives bool) <-chan []byte {
 	fault := chaos.DropBefore
 	if arrives {

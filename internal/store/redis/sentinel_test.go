@@ -18,9 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// TestIncidentReplicaIsPromoted has a Sentinel promote a replica when the
-// primary is killed. One that is behind lacks what was acknowledged last: a new
-// generation begins. One that has all goes on as if nothing had been.
+// TestIncidentReplicaIsPromoted has a Sentinel promote a replica when the primary is killed. If the replica
+// lags, acknowledged data is lost and a new generation begins; otherwise everything continues.
 func TestIncidentReplicaIsPromoted(t *testing.T) {
 	for name, behind := range map[string]bool{"behind": true, "level": false} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +29,7 @@ func TestIncidentReplicaIsPromoted(t *testing.T) {
 			submitTo(t, st, 1)
 			level(t, primary, replica)
 			if behind {
-				// It is not let in any more.
+				// It can no longer connect.
 				command(t, replica, "CONFIG", "SET", "masteruser", "nobody", "masterauth", "wrong")
 				command(t, primary, "CLIENT", "KILL", "TYPE", "replica")
 			}
@@ -52,8 +51,7 @@ func TestIncidentReplicaIsPromoted(t *testing.T) {
 	}
 }
 
-// patientStore is a store that waits for as long as a failover may take on a
-// busy machine.
+// patientStore is a store whose patience exceeds a failover on a busy machine.
 func patientStore(t *testing.T, url string) *verbs.Shared {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
@@ -72,8 +70,8 @@ func patientStore(t *testing.T, url string) *verbs.Shared {
 	return st
 }
 
-// watched starts a primary, a replica and a Sentinel that knows both, and
-// returns the URL by which the Sentinel says who is the primary.
+// watched starts a primary, a replica and a Sentinel for both, and returns the URL by which the Sentinel
+// names the primary.
 func watched(t *testing.T) (primary, replica *testserver.RedisServer, url string) {
 	t.Helper()
 	primary = testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{"repl-diskless-sync-delay 0"}})
@@ -87,7 +85,7 @@ func watched(t *testing.T) (primary, replica *testserver.RedisServer, url string
 	return primary, replica, "redis://" + at.Addr() + "?master_set=box"
 }
 
-// sentinel starts one that takes a server for dead after two seconds.
+// sentinel starts a Sentinel that considers a server down after two seconds.
 func sentinel(t *testing.T, primary *testserver.RedisServer) *testserver.RedisServer {
 	t.Helper()
 	bin, err := exec.LookPath("redis-server")
@@ -122,7 +120,7 @@ func sentinel(t *testing.T, primary *testserver.RedisServer) *testserver.RedisSe
 	return at
 }
 
-// level waits until the replica has all that the primary has.
+// level waits until the replica has all data of the primary.
 func level(t *testing.T, primary, replica *testserver.RedisServer) {
 	t.Helper()
 	testkit.Wait(t, "the replica has all", func() bool {

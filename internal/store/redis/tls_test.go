@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// certificate writes a certificate that nobody has signed, and its key.
+// certificate writes a self-signed certificate and its key.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

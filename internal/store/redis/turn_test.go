@@ -68,8 +68,7 @@ func TestLockOfPausedProcessExpires(t *testing.T) {
 	}
 }
 
-// TestLockIsFair has several write at once: each batch is one step, and
-// nobody waits for ever.
+// TestLockIsFair has several processes write concurrently: each batch is one step, and none waits for ever.
 func TestLockIsFair(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -105,8 +104,8 @@ func TestLockIsFair(t *testing.T) {
 	}
 }
 
-// TestSignalsAreSentToOthersOnly has a process that is alone tell nobody of its batches,
-// as each sign would wake it up itself; and every batch when it is not alone.
+// TestSignalsAreSentToOthersOnly: a process that is alone sends no signals for its batches, which would wake
+// only itself; a process that is not alone sends one for each.
 func TestSignalsAreSentToOthersOnly(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
@@ -128,7 +127,7 @@ func TestSignalsAreSentToOthersOnly(t *testing.T) {
 		}
 	}
 	two := open(t, s.URL())
-	<-two.Changed() // it listens: something may have been missed until now
+	<-two.Changed() // it listens: signals may have been missed until now
 	if !told() {
 		t.Error("the other one is not told")
 	}

@@ -20,7 +20,7 @@ func submitting(s *Store) func() error {
 }
 
 func TestTooLargeValueFailsOnlyItsVerb(t *testing.T) {
-	s := openTest(t, Options{CommitDelay: 2 * time.Millisecond}) // so that they come together
+	s := openTest(t, Options{CommitDelay: 2 * time.Millisecond}) // so that they share a batch
 	s.backend.writer.db.Limit(0, 1<<20)                          // SQLITE_LIMIT_LENGTH
 	huge := func() error {
 		sub := newSubmission()
@@ -47,7 +47,7 @@ func TestTooLargeValueFailsOnlyItsVerb(t *testing.T) {
 	exact(t, s)
 }
 
-// The live totals must always equal the file, whichever verbs share a batch and fail.
+// The live totals must always match the file, whichever verbs share a batch and fail.
 func TestLiveTotalsAreExactAfterManyVerbs(t *testing.T) {
 	s := openTest(t, Options{})
 	seed := rand.Uint64()

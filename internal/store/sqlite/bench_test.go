@@ -20,7 +20,7 @@ func openBench(b *testing.B) *Store {
 	return s
 }
 
-// callers has n goroutines share the work; an agent's name goes with each.
+// callers makes n goroutines share the work, each with an agent's name.
 func callers(b *testing.B, n int, do func(agent string) error) {
 	var next atomic.Int64
 	b.ReportAllocs()
@@ -72,7 +72,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkClaim takes from a line that was filled before.
+// BenchmarkClaim claims from a queue that was filled before.
 func BenchmarkClaim(b *testing.B) {
 	s, ctx := openBench(b), context.Background()
 	for b.Loop() {

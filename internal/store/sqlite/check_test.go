@@ -13,8 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// refused wants Open to refuse a path with these words, and to leave every
-// file in its folder as it was.
+// refused wants Open to refuse a path with these words, and to leave every file in its folder unchanged.
 func refused(t *testing.T, path string, words ...string) {
 	t.Helper()
 	before := files(t, filepath.Dir(path))
@@ -59,7 +58,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// made makes a database with something in it and returns its path.
+// made creates a database with some data and returns its path.
 func made(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made.db")

@@ -20,8 +20,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// The test binary is also the process that is killed, or whose disk fails:
-// started with this variable it is not a test but one of the roles below.
+// The test binary is also the process that is killed, or whose disk fails: with this variable it is not a
+// test but plays one of the roles below.
 const roleVariable = "SIGNALBOX_SQLITE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 var roles = map[string]func(path string) error{"work": work, "fail": failSync, "count": countSyncs}
 
-// child makes a command that plays a role on a database.
+// child returns a command that plays a role on a database.
 func child(t *testing.T, role, path string, before ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -50,8 +50,7 @@ func child(t *testing.T, role, path string, before ...string) *exec.Cmd {
 	return cmd
 }
 
-// work does full cycles on several goroutines and prints each answer that it
-// gets, until it is killed.
+// work runs full cycles on several goroutines and prints each acknowledged change, until it is killed.
 func work(path string) error {
 	s, err := Open(context.Background(), Options{Path: path})
 	if err != nil {
@@ -88,7 +87,7 @@ func cycleAndSay(s *Store, agent string, say func(string, signalbox.Task)) error
 	say("submitted", got.Task)
 	claimed, err := s.Claim(context.Background(), newClaim(agent))
 	if err != nil || !claimed.Found {
-		return err // an earlier life left its slot taken: only submits here
+		return err // an earlier run left its slot taken: here only submits
 	}
 	say("claimed", claimed.Task)
 	t, err := apply(s, claimed.Task, signalbox.Event{Kind: signalbox.EventAccept})
@@ -103,10 +102,10 @@ func cycleAndSay(s *Store, agent string, say func(string, signalbox.Task)) error
 	return err
 }
 
-// acknowledged is the newest revision of each task and schedule that a child spoke of.
+// acknowledged is the newest acknowledged revision of each task and schedule.
 type acknowledged map[string]int64
 
-// killed runs a child on path and kills it when it has said so many lines.
+// killed runs a child on path and kills it after that many lines.
 func killed(t *testing.T, path string, lines int, known acknowledged) {
 	t.Helper()
 	cmd := child(t, "work", path)
@@ -171,8 +170,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	t.Logf("%d tasks in %d lives", len(known), rounds)
 }
 
-// freeAll ends what the killed process had in flight, so that the next one
-// finds free slots.
+// freeAll ends what the killed process had in flight, so that the next one finds free slots.
 func freeAll(t *testing.T, s *Store) {
 	t.Helper()
 	flying, err := s.InFlight(context.Background())
@@ -186,7 +184,7 @@ func freeAll(t *testing.T, s *Store) {
 	}
 }
 
-// failSync submits for ever; its syncs fail at some time.
+// failSync submits for ever; at some time its syncs fail.
 func failSync(path string) error {
 	s, err := Open(context.Background(), Options{Path: path})
 	if err != nil {
@@ -239,15 +237,15 @@ func needStrace(t *testing.T) {
 	}
 }
 
-// countSyncs does one thing at a time, each between two marks that a trace
-// shows: a getpriority with a number of its own.
+// countSyncs runs one operation at a time, each between two marks that a trace shows: a getpriority with a
+// distinct number.
 func countSyncs(path string) error {
 	s, err := Open(context.Background(), Options{Path: path})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if _, err := s.Submit(context.Background(), newSubmission()); err != nil { // the first one also makes the log
+	if _, err := s.Submit(context.Background(), newSubmission()); err != nil { // the first one also creates the log
 		return err
 	}
 	for n, c := range counted {
@@ -317,8 +315,8 @@ func TestSyncsPerVerb(t *testing.T) {
 	for n, c := range counted {
 		between := string(b)
 		for i, at := range []int{2 * n, 2*n + 1} {
-			// Without the bracket behind it: a call during which another thread
-			// makes one ends on a later line.
+			// Without the closing bracket: a call that is interrupted by one of another thread ends on a
+			// later line.
 			parts := strings.SplitN(between, fmt.Sprint("getpriority(PRIO_PROCESS, ", firstPost+at), 2)
 			if len(parts) != 2 {
 				t.Fatalf("%s: mark %d is not in the trace", c.what, at)

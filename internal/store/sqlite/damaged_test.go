@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// changes are ways in which the row of the first of three tasks is changed by
-// somebody who has the file. Each is found, whatever the task is.
+// changes are ways to change the row of the first of three tasks in the file. Each must be detected, in any
+// state of the task.
 var changes = map[string]string{
 	"a byte of the body":      `UPDATE tasks SET body = substr(body, 1, 30) || x'ff' || substr(body, 32) WHERE seq = 1`,
 	"its sum":                 `UPDATE tasks SET body = x'0000000000000000' || substr(body, 9) WHERE seq = 1`,
@@ -112,8 +112,7 @@ func quarantined(t *testing.T, sql string, live bool) {
 	}
 }
 
-// What a reader finds is left out of lists at once, and set aside with the next
-// batch.
+// A damaged row that a reader finds is omitted from lists at once, and quarantined with the next batch.
 func TestReadSkipsDamagedRow(t *testing.T) {
 	ctx := context.Background()
 	s := openTest(t, Options{})
@@ -130,8 +129,7 @@ func TestReadSkipsDamagedRow(t *testing.T) {
 	exact(t, s)
 }
 
-// The slot of a task in flight whose row is damaged is withheld: its execution
-// may be at work.
+// The slot of a task in flight whose row is damaged is withheld: its execution may still run.
 func TestSlotOfDamagedTaskIsWithheld(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, Options{Path: path})
@@ -151,7 +149,7 @@ func TestSlotOfDamagedTaskIsWithheld(t *testing.T) {
 	exact(t, s)
 }
 
-// Another key than before is said aloud, and the rows are taken as they are.
+// Another key than before is logged, and the rows are accepted.
 func TestOtherKeyIsReportedAndAccepted(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	var log strings.Builder
@@ -178,8 +176,8 @@ func TestOtherKeyIsReportedAndAccepted(t *testing.T) {
 	}
 }
 
-// A damaged row of a task that is parked is set aside like any other: the list of its gate
-// has the others, and its session goes on.
+// A damaged row of a parked task is quarantined like any other: the list of its gate has the others, and its
+// session continues.
 func TestDamagedParkedTaskIsOnNoListOfAGate(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, Options{Path: path})
@@ -212,7 +210,7 @@ func TestDamagedParkedTaskIsOnNoListOfAGate(t *testing.T) {
 	if n := parked(); n != 1 {
 		t.Errorf("%d are listed as parked, want the one that can be read", n)
 	}
-	mustSubmit(t, s) // and with it the damaged one is set aside
+	mustSubmit(t, s) // this quarantines the damaged one
 	if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 1 {
 		t.Errorf("damaged: %v (%v)", damaged, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// row makes a delta of one new task, and the task.
+// row returns a delta with one new task, and the task.
 func row(b *Backend, number int64) (*verbs.Delta, *signalbox.Task) {
 	t := newSubmission().Task
 	t.Seq, t.Rev, t.Place, t.EnqueuedAt, t.HasEnv = b.totals.Seq+1, 1, b.totals.Place+1, t.CreatedAt, true
@@ -35,8 +35,8 @@ func openRows(t *testing.T) *Backend {
 	return b
 }
 
-// A row that was drafted, and changed in the same batch after that, is stored as it
-// became, and nobody sees it before.
+// A row that is drafted and then changed in the same batch is stored with its last contents, and is not
+// visible before.
 func TestDraftedRowIsWrittenInItsLastState(t *testing.T) {
 	b, ctx := openRows(t), context.Background()
 	d, drafted := row(b, 1)
@@ -83,8 +83,7 @@ func TestUndraftLeavesNothing(t *testing.T) {
 	}
 }
 
-// What goes wrong in a draft is the answer to its commit, and the next batch is not
-// harmed.
+// An error of a draft is returned by its commit, and does not affect the next batch.
 func TestFailedDraftFailsItsCommit(t *testing.T) {
 	b, ctx := openRows(t), context.Background()
 	d, first := row(b, 1)

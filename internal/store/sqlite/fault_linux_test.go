@@ -16,9 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testdisk"
 )
 
-// broken puts another file in the place of every descriptor of path that can
-// be written, and returns what puts them back: /dev/full has no room,
-// /dev/null cannot be synced.
+// broken replaces every writable descriptor of path by another file, and returns what restores them:
+// /dev/full has no space, /dev/null cannot be synced.
 func broken(t *testing.T, path, device string) (repair func()) {
 	t.Helper()
 	f, err := os.OpenFile(device, os.O_RDWR, 0)
@@ -63,7 +62,7 @@ func TestFullDiskRefusesAndStoreContinues(t *testing.T) {
 	fullAndAfter(t, s, func() (room func()) {
 		filler := filepath.Join(dir, "filler")
 		testdisk.Fill(t, filler)
-		// A log that has grown before has room in it; this fills it too.
+		// A log that has grown before has free space; this fills it, too.
 		for n := 0; n < 5000; n++ {
 			if _, err := s.Submit(context.Background(), newSubmission()); err != nil {
 				break
@@ -73,8 +72,7 @@ func TestFullDiskRefusesAndStoreContinues(t *testing.T) {
 	})
 }
 
-// A limit that SQLite sets itself fails in the middle of a batch, not at its
-// end, and needs no rights.
+// A limit of SQLite itself fails in the middle of a batch, not at its end, and needs no privileges.
 func TestFullDatabaseRefusesAndStoreContinues(t *testing.T) {
 	s := openTest(t, Options{})
 	limit := func(pages string) { runSQL(t, s, "PRAGMA max_page_count = "+pages) }
@@ -89,8 +87,8 @@ func TestFullDatabaseRefusesAndStoreContinues(t *testing.T) {
 	})
 }
 
-// fullAndAfter wants a store to refuse what it has no room for, to say so to
-// each caller, and to work as if nothing had been when there is room.
+// fullAndAfter wants a store to refuse what it has no space for, to report that to each caller, and to work
+// as before once there is space.
 func fullAndAfter(t *testing.T, s *Store, fill func() (room func())) {
 	t.Helper()
 	mustSubmit(t, s)
@@ -151,14 +149,14 @@ func TestFailedSyncIsFatalAndAcknowledgesNothing(t *testing.T) {
 		t.Errorf("%v does not help", err)
 	}
 	repair()
-	// As after the end of the process: this one's view of the log is void.
+	// As after the end of the process: this one's view of the log is invalid.
 	again := openTest(t, Options{Path: copied(t, path)})
 	if got, err := again.Task(context.Background(), before.ID); err != nil || got != before {
 		t.Errorf("what was stored before cannot be read: %v", err)
 	}
 }
 
-// copied copies a database and its log to a folder of their own.
+// copied copies a database and its log to another folder.
 func copied(t *testing.T, path string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), filepath.Base(path))

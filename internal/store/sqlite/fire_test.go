@@ -10,9 +10,8 @@ import (
 
 // What the children of child_test.go do with schedules.
 
-// fireAndSay decides upon an instant of a schedule, and then what it came to:
-// one after the other, so that the parity of the revision tells whether a
-// firing is open.
+// fireAndSay opens a run of a schedule, and then decides it: one after the other, so that the parity of the
+// revision shows whether a run is open.
 func fireAndSay(s *Store, id string, say func(string, signalbox.Task)) error {
 	row, err := s.Schedule(context.Background(), id)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
@@ -23,7 +22,7 @@ func fireAndSay(s *Store, id string, say func(string, signalbox.Task)) error {
 	}
 	run := signalbox.ScheduleRun{ID: fmt.Sprint("run-", row.Rev/2), Status: signalbox.RunFiring, FiredAt: clock()}
 	if row.Rev%2 == 1 {
-		run.Status = signalbox.RunQueued // it was left open by an earlier life, or by the call before
+		run.Status = signalbox.RunQueued // an earlier process, or the previous call, left it open
 	}
 	row, err = s.PutSchedule(context.Background(), row, []signalbox.ScheduleRun{run}, signalbox.Entry{At: clock(), Kind: signalbox.EventScheduleFired, Schedule: id})
 	if err == nil {
@@ -32,8 +31,7 @@ func fireAndSay(s *Store, id string, say func(string, signalbox.Task)) error {
 	return err
 }
 
-// checkFired wants a schedule to be at least at a revision, and its firings to
-// be those of the revision that it has.
+// checkFired wants a schedule to be at least at a revision, and its runs to match its current revision.
 func checkFired(t *testing.T, s *Store, id string, rev int64) {
 	t.Helper()
 	row, err := s.Schedule(context.Background(), id)

@@ -16,7 +16,7 @@ import (
 
 func clock() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// newSubmission makes one for the queue "work", with an id of its own.
+// newSubmission returns a submission for the queue "work", with a unique id.
 func newSubmission() store.Submission {
 	at := clock()
 	id, err := signalbox.NewID(at, rand.Reader)
@@ -108,7 +108,7 @@ func spotsOf(l *rankedList) (flat []int64) {
 	return flat
 }
 
-// keyOfAll gives a key of so many times one byte.
+// keyOfAll returns a key that repeats one byte.
 func keyOfAll(b byte) func() ([]byte, error) {
 	return func() ([]byte, error) { return bytes.Repeat([]byte{b}, KeyBytes), nil }
 }
@@ -123,7 +123,7 @@ func waiting(t *testing.T, s *Store) int {
 	return n.Pending
 }
 
-// runSQL runs SQL on the connection that writes, while nobody else does.
+// runSQL runs SQL on the connection that writes, which must be idle.
 func runSQL(t *testing.T, s *Store, sql string) {
 	t.Helper()
 	if _, err := s.backend.writer.exec(sql); err != nil {

@@ -21,7 +21,7 @@ func TestSecondOpenNamesHolder(t *testing.T) {
 			t.Errorf("%q does not say %q", err, word)
 		}
 	}
-	mustSubmit(t, s) // the first one is not disturbed
+	mustSubmit(t, s) // the first one is not affected
 }
 
 func TestLockOfDeadProcessIsNoObstacle(t *testing.T) {

@@ -19,8 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// oldFile makes the file that a version of the schema left, from a dump of one
-// that was written before there was a next one.
+// oldFile creates the file of an old version of the schema, from a dump that this version wrote.
 func oldFile(t *testing.T, version int) string {
 	t.Helper()
 	dump, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema%d.sql", version)))
@@ -45,11 +44,10 @@ func oldFile(t *testing.T, version int) string {
 	return path
 }
 
-// reads is what an old file held, as the version that wrote it read it. What a
-// version did not have is empty.
+// reads is what the reads of the old version returned. What a version did not have is empty.
 type reads struct {
 	Tasks        []signalbox.Task
-	Requests     []signalbox.Request // without what was sealed
+	Requests     []signalbox.Request // without sealed environments
 	Results      []signalbox.Result
 	Slots        []signalbox.Slot
 	Agents       []signalbox.Agent
@@ -121,7 +119,7 @@ func TestUpgradeKeepsEverything(t *testing.T) {
 			if got := s.Info().Schema; got != version {
 				t.Errorf("schema %d, want %d", got, version)
 			}
-			if from == 1 { // it had a row for what an agent had accepted only
+			if from == 1 { // it only had rows for sessions of accepted tasks
 				want.Sessions = []signalbox.Session{firstSession("talk-2", 13), firstSession("talk-1", 3)}
 			}
 			same(t, "what is read", readsOf(t, s, want.Tasks), want)
@@ -137,8 +135,8 @@ func TestUpgradeKeepsEverything(t *testing.T) {
 	}
 }
 
-// A file of schema 6 is taken as it is, and from then on refused by a program that does not know
-// parked tasks.
+// A file of schema 6 is accepted unchanged, and from then on refused by a program that does not know parked
+// tasks.
 func TestUpgradeOfSameTables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	s, err := Open(context.Background(), Options{Path: path})
@@ -171,7 +169,7 @@ func firstSession(id string, second int) signalbox.Session {
 	return signalbox.Session{ID: id, Agent: "a", State: signalbox.SessionActive, Turns: 1, CreatedAt: at, LastUsed: at}
 }
 
-// lifeGoesOn submits, and takes what an older file left in flight to its end.
+// lifeGoesOn submits, and takes tasks in flight of an older file to their end.
 func lifeGoesOn(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, seq := context.Background(), s.backend.totals.Seq
@@ -205,8 +203,7 @@ func lifeGoesOn(t *testing.T, s *Store) {
 	exact(t, s)
 }
 
-// A process that ends while it carries a file over leaves it as it was, and so
-// does one that cannot.
+// If a process ends during an upgrade, or the upgrade fails, the file is unchanged.
 func TestFailedUpgradeLeavesFileUnchanged(t *testing.T) {
 	path := oldFile(t, 5)
 	c, err := openConn(path, sqlite.OpenReadWrite)
@@ -218,7 +215,7 @@ func TestFailedUpgradeLeavesFileUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run(`CREATE TABLE damaged(a)`) // the new one cannot be made
+	run(`CREATE TABLE damaged(a)`) // the new table cannot be created
 	if _, err := Open(context.Background(), Options{Path: path}); signalbox.CodeOf(err) != signalbox.CodeStoreFailed || !strings.Contains(err.Error(), "from schema 5 to 7") {
 		t.Fatalf("got %v", err)
 	}
@@ -239,7 +236,7 @@ func TestFailedUpgradeLeavesFileUnchanged(t *testing.T) {
 	same(t, "what is read", readsOf(t, openTest(t, Options{Path: path}), want.Tasks), want)
 }
 
-// endsAfter is a context that ends after so many looks at it.
+// endsAfter is a context that ends after that many calls of Err.
 type endsAfter struct {
 	context.Context
 	looks int
@@ -252,8 +249,7 @@ func (e *endsAfter) Err() error {
 	return nil
 }
 
-// A row that the old release could not read is set aside, and all else is
-// carried over.
+// A row that the old release could not read is quarantined, and everything else is upgraded.
 func TestUpgradeQuarantinesUnreadableRow(t *testing.T) {
 	path := oldFile(t, 5)
 	c, err := openConn(path, sqlite.OpenReadWrite)

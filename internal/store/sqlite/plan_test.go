@@ -88,8 +88,8 @@ func plan(t *testing.T, s *Store, sql string) (steps []string) {
 	}
 }
 
-// The claim must not read more because more waits: its plan names the index
-// and all of what it seeks by.
+// The claim must not read more if more tasks wait: its plan names the index and all the columns that it seeks
+// by.
 func TestClaimSeeks(t *testing.T) {
 	s := openTest(t, Options{})
 	want := "SEARCH tasks USING INDEX tasks_line (queue=? AND ready=? AND (order_key,place)>(?,?))"
@@ -98,7 +98,7 @@ func TestClaimSeeks(t *testing.T) {
 	}
 }
 
-// Statements are prepared in one place only, so that none escapes the plans.
+// Statements are declared in one place only, so that the plans of all are checked.
 func TestStatementsAreDeclaredInOnePlace(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

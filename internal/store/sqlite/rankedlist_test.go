@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A line must agree with a plain sorted list, through growth at its end, in
-// the middle and at its beginning, and through shrinking to nothing.
+// A rankedList must match a plain sorted list, while it grows at its end, middle and beginning, and while it
+// shrinks to nothing.
 func TestRankedListMatchesSortedSlice(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var l rankedList
@@ -53,5 +53,5 @@ func TestRankedListMatchesSortedSlice(t *testing.T) {
 	if _, ok := l.first(); ok || l.n != 0 || len(l.chunks) != 0 {
 		t.Fatalf("%d are left in %d parts", l.n, len(l.chunks))
 	}
-	l.remove(position{1, 1}) // nobody stands there
+	l.remove(position{1, 1}) // not present
 }

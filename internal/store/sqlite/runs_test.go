@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The newest runs of an agent are kept, pruned ones forgotten, and read again
-// when the file is opened.
+// The newest runs of an agent are kept, pruned ones dropped, and they are read again when the file is opened.
 func TestRunsAreTheNewestStored(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, Options{Path: path})
@@ -23,7 +22,7 @@ func TestRunsAreTheNewestStored(t *testing.T) {
 			t.Fatal(c.Found, err)
 		}
 		task := c.Task
-		task.DispatchedAt = at.Add(time.Duration(n) * time.Hour) // the clock of the test
+		task.DispatchedAt = at.Add(time.Duration(n) * time.Hour) // the test's clock
 		end := task.DispatchedAt.Add(time.Duration(n) * time.Second)
 		change, err := signalbox.Next(task, signalbox.Event{
 			Kind: signalbox.EventFinish, Now: end, Fence: task.Fence, Reason: signalbox.ReasonCompleted,

@@ -4,7 +4,7 @@ package sqlite
 
 import "syscall"
 
-// signpost makes a call of the system that does nothing, for one who traces them.
+// signpost makes a system call without effect, as a mark for a tracer.
 func signpost(n int) {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_GETPRIORITY, 0, uintptr(firstPost+n), 0)
 }

@@ -1,4 +1,4 @@
 package sqlite
 
-// signpost does nothing: nobody traces the calls of the system here.
+// signpost does nothing: system calls are not traced here.
 func signpost(int) {}

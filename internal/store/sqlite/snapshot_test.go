@@ -12,20 +12,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A reader that sees a commit not yet in the live totals waits for them, but not longer
-// than its caller, and blocks nobody.
+// A reader that sees a commit that is not yet in the live totals waits for them, but no longer than its
+// context, and blocks no others.
 func TestSnapshotEndsWithContext(t *testing.T) {
 	s := openTest(t, Options{})
 	mustSubmit(t, s)
 	s.backend.totals.mu.Lock()
-	s.backend.totals.Moment-- // as between a commit and the writer's word
+	s.backend.totals.Moment-- // as between a commit and the update of the totals
 	s.backend.totals.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := s.Snapshot(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
 		t.Errorf("got %v", err)
 	}
-	mustSubmit(t, s) // the live totals are right again, and the waiting reader is gone
+	mustSubmit(t, s) // the live totals match again, and the waiting reader is gone
 	shot, err := s.Snapshot(context.Background(), 1)
 	if err != nil || shot.Counts.Pending != 2 || len(shot.Heads["work"]) != 1 {
 		t.Errorf("%+v, %v", shot, err)
@@ -33,7 +33,7 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 	exact(t, s)
 }
 
-// All are stored in one commit, which is what takes the time otherwise.
+// All are stored in one commit, which otherwise takes most of the time.
 func TestFullOfSchedules(t *testing.T) {
 	s, err := Open(context.Background(), Options{Path: filepath.Join(t.TempDir(), "x.db")})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 )
 
-// open opens the store of a folder; what would end the process fails the test.
+// open opens the store of a folder; a fatal error fails the test.
 func open(t *testing.T, dir string) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(context.Background(), sqlite.Options{
@@ -26,8 +26,7 @@ func open(t *testing.T, dir string) *sqlite.Store {
 	return s
 }
 
-// What the contract asks is not about the disk; TestDurable and the tests that
-// kill processes and break disks are.
+// The contract is not about the disk, unlike TestDurable and the tests that kill processes and break disks.
 func TestContract(t *testing.T) {
 	folder := inMemory(t)
 	storetest.Run(t, func(t *testing.T) store.Store { return open(t, folder(t)) })
@@ -37,8 +36,8 @@ func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir) })
 }
 
-// Random histories on this store and on the reference must look the same. The
-// same is compared for all stores at once, in storetest/stores.
+// Random histories must give the same results as on the reference. storetest/stores compares all stores at
+// once.
 func TestCompareWithMemory(t *testing.T) {
 	soak.Histories(t, 4, 5000)
 	folder := inMemory(t)
@@ -47,7 +46,7 @@ func TestCompareWithMemory(t *testing.T) {
 		func(t *testing.T) store.Store { return open(t, folder(t)) })
 }
 
-// inMemory makes folders in memory, where there is a file system for that.
+// inMemory returns folders in memory, if the system has such a file system.
 func inMemory(t *testing.T) (folder func(t *testing.T) string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "signalbox-test-")

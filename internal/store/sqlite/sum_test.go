@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Vectors that the authors of SipHash publish: the key 00 to 0f over the bytes 00
-// to one less than the length. Here the first 16 bytes are two numbers.
+// Test vectors published by the authors of SipHash: the key 00 to 0f, over messages of bytes 00 up to one
+// less than their length. Here the first 16 bytes are two numbers.
 func TestSumIsSipHash24(t *testing.T) {
 	k := make([]byte, KeyBytes)
 	for n := range k {

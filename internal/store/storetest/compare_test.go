@@ -10,8 +10,8 @@ import (
 
 func openModel(*testing.T) store.Store { return model.New(model.Options{}) }
 
-// The model must at least agree with itself, which finds anything in
-// it that hangs on chance, and proves that the histories get on.
+// The model must at least agree with itself, which detects randomness in it, and shows that histories make
+// progress.
 func TestCompareModel(t *testing.T) {
 	storetest.Compare(t, openModel, openModel)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// TestNoStoresFails is run by the test below, in a process of its own: a
-// store that is not there.
+// TestNoStoresFails is run by the test below, in a separate process: there is no store.
 func TestNoStoresFails(t *testing.T) {
 	how := os.Getenv("SIGNALBOX_TEST_TALLY")
 	if how == "" {

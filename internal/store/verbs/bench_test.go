@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// nothing is a backend that costs nothing and keeps nothing.
+// nothing is a backend that does nothing and keeps nothing.
 type nothing struct {
 	verbs.Reading
 	now    verbs.Counters
@@ -46,8 +46,7 @@ func (g *nothing) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 	return l, nil
 }
 
-// What the verbs cost without a server: three of them are a task's way from
-// its submit to its end.
+// The cost of the verbs without a server: three of them take a task from its submit to its end.
 func BenchmarkCycle(b *testing.B) {
 	s, err := verbs.NewShared(ctx, &nothing{}, verbs.Options{})
 	if err != nil {
@@ -75,7 +74,7 @@ func BenchmarkCycle(b *testing.B) {
 	b.ReportMetric(3*float64(b.N)/b.Elapsed().Seconds(), "verbs/s")
 }
 
-// A backlog that is far too long for the set: what comes is not kept.
+// A backlog that is far too long for the set, so new tasks are not kept.
 func BenchmarkSubmit(b *testing.B) {
 	s, err := verbs.NewShared(ctx, &nothing{}, verbs.Options{})
 	if err != nil {

@@ -12,8 +12,8 @@ func TestContractWithoutMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Forgetful(verbs.Options{})) })
 }
 
-// A line of which the set knows the beginning only is taken in its order, with
-// what comes to stand in between.
+// A queue of which the set knows only the beginning is claimed in order, including tasks that are added in
+// between.
 func TestLongQueueIsClaimedInOrder(t *testing.T) {
 	s := newServer(t).open(t, verbs.Forgetful(verbs.Options{}))
 	var want []string

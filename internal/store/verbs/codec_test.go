@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// A field that is added to a row and not packed would be lost without a word.
+// A new field of a row that is not packed would be lost silently.
 func TestEveryFieldIsPacked(t *testing.T) {
 	packed(t, directorBody, readDirector)
 	packed(t, holdingBody, readHolding)
@@ -50,7 +50,7 @@ func packed[T any](t *testing.T, pack func(*T) []byte, read func(id string, body
 	}
 }
 
-// Limits were stored without the time since when they are closed.
+// Older versions stored limits without the time since which they are closed.
 func TestLimitsOfOlderVersion(t *testing.T) {
 	at := time.UnixMilli(7).UTC()
 	old := pack.New(0)

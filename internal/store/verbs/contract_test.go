@@ -37,17 +37,17 @@ func TestFullOfSchedules(t *testing.T) {
 	})
 }
 
-// Random histories must look the same as on the reference.
+// Random histories must give the same results as on the reference.
 func TestCompareWithMemory(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Options{}) })
 }
 
-// What is forgotten is loaded when it is needed.
+// Unloaded rows are loaded when they are needed.
 func TestCompareWithoutMemory(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Forgetful(verbs.Options{})) })
 }
 
-// Faults that can be cured do not show.
+// Faults that a retry solves have no visible effect.
 func TestCompareWithFaults(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store {
 		srv := newServer(t)

@@ -12,17 +12,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// drafting is a memory.Backend that takes drafts. It checks that a commit says of
-// each row how it was drafted, and asks for no more than what it then lacks.
+// drafting is a memory.Backend with drafts. It checks that a commit names the drafted state of each row, and
+// only asks for the rest.
 type drafting struct {
 	*memory.Backend
 	t        testing.TB
 	tasks    map[int64]*signalbox.Task
 	requests map[int64]verbs.RequestRow
 	results  map[int64]verbs.ResultRow
-	fail     func() error // what goes wrong in a draft; nil is nothing
+	fail     func() error // the error of a draft; nil: none
 	err      error
-	onDraft  func() // called at the beginning of a draft; nil is none
+	onDraft  func() // called at the beginning of a draft; may be nil
 
 	drafts, undrafts, again int // calls, and rows that changed after they were drafted
 }
@@ -127,8 +127,7 @@ func (b *drafting) Commit(ctx context.Context, d *verbs.Delta) error {
 	return b.Backend.Commit(ctx, &whole)
 }
 
-// What holds for batches that are written at once holds where their rows are
-// drafted.
+// The contract also holds for batches whose rows are drafted.
 func TestContractDrafted(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return newDrafting(t).open(t, verbs.Options{}) })
 }
@@ -137,7 +136,7 @@ func TestCompareDrafted(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return newDrafting(t).open(t, verbs.Forgetful(verbs.Options{})) })
 }
 
-// A draft that fails is the fault of its batch, which is done again.
+// A failed draft fails its batch, which is retried.
 func TestCompareFailingDrafts(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store {
 		b, calls := newDrafting(t), 0
@@ -151,8 +150,7 @@ func TestCompareFailingDrafts(t *testing.T) {
 	})
 }
 
-// A task that another verb of its batch claims is drafted as it was submitted, and
-// written as it was claimed.
+// A task that another verb of its batch claims is drafted as submitted, and written as claimed.
 func TestDraftedTaskIsClaimed(t *testing.T) {
 	b := newDrafting(t)
 	s, err := verbs.New(ctx, b, verbs.Options{})
@@ -160,7 +158,7 @@ func TestDraftedTaskIsClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	finish(t, s, submitAndClaim(t, s)) // so that all is known that they need
+	finish(t, s, submitAndClaim(t, s)) // so that all that they need is loaded
 	claimed := make(chan store.Claimed, 1)
 	b.onDraft = func() {
 		if b.drafts != 1 {
@@ -203,7 +201,7 @@ func submitAndClaim(t *testing.T, s store.Store) signalbox.Task {
 	return got.Task
 }
 
-// Who is alone is not drafted: nobody else is on the way.
+// The verb of a single caller is not drafted, since no other one will join.
 func TestLoneCallerIsNotDrafted(t *testing.T) {
 	b := newDrafting(t)
 	s, err := verbs.New(ctx, b, verbs.Options{})

@@ -7,12 +7,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A process that is alone reads back nothing that it knows: a batch costs one
-// exchange.
+// A process that is alone reads nothing that it knows: a batch costs one exchange.
 func TestLoneBatchIsOneExchange(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
-	for range 2 { // the first round loads what there is
+	for range 2 { // the first round loads
 		mustSubmit(t, s)
 		finish(t, s, mustClaim(t, s, "a"))
 	}
@@ -30,8 +29,8 @@ func TestLoneBatchIsOneExchange(t *testing.T) {
 	}
 }
 
-// Where others write, a batch takes the lock, and nobody is refused for ever;
-// when they are quiet again, it does so no more.
+// With other writers, a batch takes the lock, and none is refused for ever; when the others stop, it no
+// longer takes the lock.
 func TestSharedBatchTakesLock(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -55,8 +54,7 @@ func TestSharedBatchTakesLock(t *testing.T) {
 	}
 }
 
-// What a process finds without writing is what the server has, not what the
-// process knew.
+// A result without a write shows the state of the server, not what the process knew.
 func TestReadsAreNotStale(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -75,8 +73,7 @@ func TestReadsAreNotStale(t *testing.T) {
 	}
 }
 
-// An id or a key that another process stored is found, also where this one
-// takes it for new.
+// An id or a key stored by another process is found, even if this one assumes that it is new.
 func TestIDsAndKeysOfOthersAreSeen(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -107,8 +104,7 @@ func TestIDsAndKeysOfOthersAreSeen(t *testing.T) {
 	}
 }
 
-// A known key counts for more than a limit that is reached, also where the
-// process does not know it.
+// A known key takes precedence over a reached limit, even if this process does not know it.
 func TestReplaySucceedsIfQueueIsFull(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -127,7 +123,7 @@ func TestReplaySucceedsIfQueueIsFull(t *testing.T) {
 	}
 }
 
-// A director learns from the journal what the others did, and no more.
+// A director learns the entries of others from the journal, and only these.
 func TestOthersReturnsEntriesOfOtherProcesses(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{Writer: "a"}), srv.open(t, verbs.Options{Writer: "b"})

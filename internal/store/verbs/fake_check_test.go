@@ -11,8 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// checked commits a delta, and compares what it says with what the server had
-// before and has then.
+// checked commits a delta, and compares it with the server's state before and after.
 func (s *server) checked(d *verbs.Delta) error {
 	had := s.had(d)
 	was := make([]*signalbox.Task, len(d.Tasks))
@@ -57,8 +56,8 @@ func (s *server) checked(d *verbs.Delta) error {
 	return nil
 }
 
-// checkLandings compares the rows of the list of open landings with the tasks of a delta:
-// reads pass over a row that should not be there.
+// checkLandings compares the rows of the list of open landings with the tasks of a delta, since reads skip
+// rows that should not exist.
 func (s *server) checkLandings(d *verbs.Delta) {
 	if !slices.ContainsFunc(d.Tasks, func(c verbs.TaskChange) bool {
 		return c.Before != nil && c.Before.Landing != nil || c.After != nil && c.After.Landing != nil
@@ -80,7 +79,7 @@ func (s *server) checkLandings(d *verbs.Delta) {
 	}
 }
 
-// had returns what the server has of what a delta speaks of.
+// had returns the server's state of all rows in a delta.
 func (s *server) had(d *verbs.Delta) *verbs.Loaded {
 	w := &verbs.Want{}
 	for i := range d.Slots {
@@ -93,10 +92,10 @@ func (s *server) had(d *verbs.Delta) *verbs.Loaded {
 	return l
 }
 
-// checkCounts compares the counts that the deltas said with the rows.
+// checkCounts compares the counts in the deltas with the rows.
 func (s *server) checkCounts(d *verbs.Delta) {
 	queues, limits := maps.Clone(s.queues), maps.Clone(s.limits)
-	for i := range d.Tasks { // a count that changed, and of which nothing was said
+	for i := range d.Tasks { // a count that changed must be in the delta
 		if t := d.Tasks[i].After; t != nil {
 			queues[t.Queue], limits[t.Limit] = s.queues[t.Queue], s.limits[t.Limit]
 		}

@@ -13,26 +13,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// server is a server in memory, for any number of connections: a memory.Backend
-// with a lock, logs and faults. It checks each delta against what it has: what
-// the verbs say of the rows before, and their counts, must be right.
+// server is a server in memory, for any number of connections: a memory.Backend with a lock, logs and faults.
+// It checks each delta against its state: the previous rows and the counts in it must be right.
 type server struct {
 	t      testing.TB
 	mu     sync.Mutex
 	rows   *memory.Backend
 	deltas []*verbs.Delta // all that were committed
 	logs   [][]byte
-	queues map[string]verbs.QueueCount // as the deltas say
+	queues map[string]verbs.QueueCount // by the deltas
 	limits map[string]int
-	lock   chan struct{} // capacity 1: who sends has the lock
-	// hands says that the lock is given away with the log of a batch. storing
-	// is had by who stores one then, handed is the batch that was last.
+	lock   chan struct{} // capacity 1: whoever sends has the lock
+	// hands: the lock is handed on with the log of a batch. Then storing is held while that is stored, and
+	// handed is the last such batch.
 	hands   bool
 	storing chan struct{} // capacity 1
 	handed  *verbs.Handed
-	// onHanded is called when a batch is handed to the next process; nil is none.
+	// onHanded is called when a batch is handed to the next process; may be nil.
 	onHanded func()
-	// fault is asked before each call of a connection; nil is none.
+	// fault chooses the fault of each call of a connection; may be nil.
 	fault func(call string, d *verbs.Delta) fault
 	calls map[string]int
 	conns []*conn
@@ -49,8 +48,8 @@ func (s *server) empty() {
 	s.queues, s.limits = map[string]verbs.QueueCount{}, map[string]int{}
 }
 
-// save returns how much the server has now, and restore makes it have that
-// again: a server that lost what came between.
+// save returns the server's current length, and restore truncates the server to it: a server that lost what
+// came in between.
 func (s *server) save() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +93,8 @@ func (s *server) write(d *verbs.Delta) error {
 	return nil
 }
 
-// load reads what is wanted, with the logs, and with what was asked for of the
-// tasks of lines, but for every third: that is large.
+// load reads what is wanted, with the logs, and with the requests of tasks in queues, except every third, as
+// if it were large.
 func (s *server) load(w *verbs.Want) *verbs.Loaded {
 	l, err := s.rows.Load(context.Background(), w)
 	if err != nil {
@@ -122,18 +121,18 @@ func (s *server) load(w *verbs.Want) *verbs.Loaded {
 	return l
 }
 
-// fault is what happens to a call.
+// fault is a fault of a call.
 type fault int
 
 const (
 	works         fault = iota
 	away                // the server cannot be reached
 	refuses             // it refuses the write
-	refusesValue        // because of a value of one verb
+	refusesValue        // it refuses a value of one verb
 	moved               // another batch came first
 	unknownStored       // the answer is lost, the batch is stored
-	unknownLost         // the answer is lost, and so is the batch
-	hangs               // no answer comes
+	unknownLost         // the answer and the batch are lost
+	hangs               // there is no answer
 )
 
 var (
@@ -141,13 +140,12 @@ var (
 	errRefuses = signalbox.Errorf(signalbox.CodeStoreFailed, "nothing was stored: the disk is full")
 )
 
-// conn is a process's way to the server: a verbs.SharedBackend. The reads that it has
-// of its own can fail.
+// conn is a process's connection to the server: a verbs.SharedBackend. Its own reads can fail.
 type conn struct {
 	*server
 	*memory.Backend
-	holds   bool // the lock
-	stores  bool // storing
+	holds   bool // it has the lock
+	stores  bool // it has storing
 	changed chan struct{}
 }
 
@@ -159,7 +157,7 @@ func (s *server) connect() *conn {
 	return c
 }
 
-// begin counts a call, and says what happens to it.
+// begin counts a call, and returns its fault.
 func (c *conn) begin(ctx context.Context, call string, d *verbs.Delta) (fault, error) {
 	c.mu.Lock()
 	c.calls[call]++
@@ -222,12 +220,12 @@ func (c *conn) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	return l, nil
 }
 
-// stored reports whether a batch is stored, and none of its writer's after it.
+// stored reports whether a batch is stored, and is its writer's last one.
 func (s *server) stored(b *verbs.BatchID) bool {
 	return b == nil || s.load(&verbs.Want{Writer: b.Writer}).Number == b.Number
 }
 
-// take sends to a channel of capacity 1, unless that was done.
+// take sends to a channel of capacity 1, unless it has already.
 func take(ctx context.Context, what chan struct{}, has *bool) bool {
 	if !*has {
 		select {
@@ -251,7 +249,7 @@ func (c *conn) Unlock(context.Context) {
 	give(c.storing, &c.stores)
 }
 
-// handOn gives the lock away with the log of a batch.
+// handOn hands the lock on with the log of a batch.
 func (c *conn) handOn(ctx context.Context, d *verbs.Delta) bool {
 	if !c.holds || !c.hands || d.Log == nil {
 		return true
@@ -327,14 +325,13 @@ func (c *conn) Task(ctx context.Context, id string) (*signalbox.Task, error) {
 	return c.Backend.Task(ctx, id)
 }
 
-// Before counts no further than it is asked to.
+// Before counts only up to most.
 func (c *conn) Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error) {
 	n, _, task, err = c.Backend.Before(ctx, id, most)
 	return min(n, most), n < most, task, err
 }
 
-// called returns how often a connection was used for a call, and begins to
-// count anew.
+// called returns how often a call was made, and resets the count.
 func (s *server) called(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,7 +340,7 @@ func (s *server) called(call string) int {
 	return n
 }
 
-// faults makes the first calls of a sort fail, in order.
+// faults makes the first calls of a kind fail, in order.
 func (s *server) faults(call string, list ...fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 
 const patient = 10 * time.Second
 
-// An answer that was lost is asked for: what is stored is not stored again,
-// and what is not stored is.
+// After a lost answer the outcome is queried: a stored batch is not stored again, any other is.
 func TestLostAnswerIsQueried(t *testing.T) {
 	for name, list := range map[string][]fault{
 		"stored": {unknownStored}, "lost": {unknownLost}, "both": {unknownLost, unknownStored}, "again and again": {unknownLost, unknownLost, unknownLost},
@@ -37,7 +36,7 @@ func TestLostAnswerIsQueried(t *testing.T) {
 	}
 }
 
-// While the server cannot say what became of a batch it is asked again.
+// While the server cannot tell the outcome of a batch it is queried again.
 func TestLostAnswerIsQueriedUntilServerReturns(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
@@ -62,7 +61,7 @@ func TestLostAnswerIsQueriedUntilServerReturns(t *testing.T) {
 	}
 }
 
-// Who does not want to wait for that is told that nobody knows.
+// A caller that does not wait for the outcome is told that it is unknown.
 func TestCancelledCallerGetsUnknownOutcome(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
@@ -102,8 +101,8 @@ func TestCancelledCallerGetsUnknownOutcome(t *testing.T) {
 	}
 }
 
-// Where the server stays away, the callers are told so in time; what became of
-// the batch shows later, and nothing is done twice.
+// If the server stays away, callers are told so in time; the outcome of the batch shows later, and nothing is
+// done twice.
 func TestLostAnswerStaysUnknown(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Patience: 50 * time.Millisecond})
@@ -136,7 +135,7 @@ func TestLostAnswerStaysUnknown(t *testing.T) {
 	}
 }
 
-// A server that cannot be reached is waited for; when it is back all goes on.
+// A server that cannot be reached is waited for; when it is back everything continues.
 func TestUnreachableServerIsWaitedFor(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
@@ -151,7 +150,7 @@ func TestUnreachableServerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// It is not waited for for ever, nor by a caller who has gone.
+// It is not waited for indefinitely, nor for callers that gave up.
 func TestServerStaysUnreachable(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Patience: 50 * time.Millisecond})
@@ -176,7 +175,7 @@ func TestServerStaysUnreachable(t *testing.T) {
 	}
 }
 
-// A server that refuses the write refuses the batch, to each caller, at once.
+// If the server refuses a write, each caller of the batch gets the error at once.
 func TestRefusedBatchLeavesNothing(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
@@ -193,7 +192,7 @@ func TestRefusedBatchLeavesNothing(t *testing.T) {
 	}
 }
 
-// A batch that is overtaken at each attempt ends.
+// A batch that is overtaken at each attempt fails in the end.
 func TestRepeatedlyOvertakenBatchFails(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Patience: 20 * time.Millisecond})

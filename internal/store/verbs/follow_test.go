@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// processes are stores over one server that take turns.
+// inTurn is a set of stores over one server that are used in turn.
 type inTurn struct {
 	store.Shared
 	all []*verbs.Shared
@@ -24,7 +24,7 @@ func (p *inTurn) Close() error {
 	return errors.Join(errs...)
 }
 
-// openThree opens a server as three processes have it.
+// openThree opens a server from three processes.
 func openThree(t *testing.T, srv *server, o verbs.Options) store.Store {
 	p := &inTurn{}
 	for range 3 {
@@ -38,12 +38,12 @@ func openThree(t *testing.T, srv *server, o verbs.Options) store.Store {
 	return p
 }
 
-// What a process knows, and follows the others by, is what they did.
+// What a process knows and follows matches what the others did.
 func TestCompareProcessesInTurn(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return openThree(t, newServer(t), verbs.Options{}) })
 }
 
-// Logs that are missing are no harm.
+// Missing logs do no harm.
 func TestCompareProcessesWithLostLogs(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store {
 		srv := newServer(t)
@@ -64,8 +64,7 @@ func TestCompareProcessesWithoutMemory(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return openThree(t, newServer(t), verbs.Forgetful(verbs.Options{})) })
 }
 
-// Among others a batch costs two exchanges, and nothing is read again that did
-// not change.
+// With other writers a batch takes two exchanges, and unchanged rows are not read again.
 func TestSharedBatchIsTwoExchanges(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -92,15 +91,14 @@ func TestSharedBatchIsTwoExchanges(t *testing.T) {
 	if n := srv.calls["lock"]; n != 6 {
 		t.Errorf("%d locks for 6 batches", n)
 	}
-	// What was asked for of a task is read once, by who did not submit it.
+	// The request of a task is read once, by the process that did not submit it.
 	if n := srv.calls["load"]; n > 1 {
 		t.Errorf("%d loads of what was known", n)
 	}
 }
 
-// What is foreseen comes with the lock: new keys are looked up there, and the
-// heads of a line of which no more was known than what others took. So does what
-// was asked for, where that is little, of new tasks in the logs of others.
+// What can be foreseen is loaded with the lock: new keys are looked up, and heads of queues are read if only
+// the claimed ones were known. Small requests of new tasks are in the logs of others.
 func TestLockLoadsWhatTheBatchNeeds(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Narrow(verbs.Options{})), srv.open(t, verbs.Narrow(verbs.Options{}))
@@ -114,7 +112,7 @@ func TestLockLoadsWhatTheBatchNeeds(t *testing.T) {
 		if err != nil || got.Task.ID != want[n] {
 			t.Fatalf("claim %d: %+v (%v), want %s", n+1, got.Task.ID, err, want[n])
 		}
-		if n > 4 { // both follow, and have seen that the other goes on
+		if n > 4 { // both follow, and have noticed that the other continues
 			wantCalls(t, srv, 1)
 		}
 	}
@@ -132,8 +130,8 @@ func TestLockLoadsWhatTheBatchNeeds(t *testing.T) {
 	wantCalls(t, srv, 0)
 }
 
-// wantCalls wants a batch to have taken the lock once, and to have loaded at
-// most so often behind it. It begins to count anew.
+// wantCalls wants a batch to have taken the lock once, followed by at most that many loads. It resets the
+// counts.
 func wantCalls(t *testing.T, srv *server, loads int) {
 	t.Helper()
 	srv.mu.Lock()

@@ -30,9 +30,8 @@ func (l *logged) count(word string) int {
 	return strings.Count(l.b.String(), word)
 }
 
-// A server that lost what it acknowledged, as Redis does that syncs once a
-// second, begins a new generation before anything else is stored: no number is
-// given twice, and no fence of before is accepted.
+// A server that lost acknowledged data, like a Redis that syncs once a second, begins a new generation before
+// anything else is stored: no number is given twice, and no earlier fence is accepted.
 func TestIncidentServerLosesLastSecond(t *testing.T) {
 	var log logged
 	srv := newServer(t)
@@ -65,8 +64,7 @@ func TestIncidentServerLosesLastSecond(t *testing.T) {
 	}
 }
 
-// It shows although others wrote since, so that the moment is beyond all that
-// was known.
+// A loss is detected even if others wrote since, so that the moment is beyond the known one.
 func TestLossIsDetectedAfterOtherWrites(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -91,8 +89,8 @@ func TestLossIsDetectedAfterOtherWrites(t *testing.T) {
 	}
 }
 
-// Of several who find out, each begins a generation only if it knows of more
-// than the one before.
+// If several processes detect a loss, each begins a generation only if it knows of more than the previous
+// one.
 func TestLossIsDetectedByAllProcesses(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -120,8 +118,8 @@ func mustClaimOf(t *testing.T, s *verbs.Shared, task signalbox.Task) signalbox.T
 	return got.Task
 }
 
-// What a process only read, and the server does not have any more, begins a
-// new generation as well; but nobody says that it was acknowledged.
+// If the server lost data that a process only read, a new generation begins as well; but it is not reported
+// as acknowledged.
 func TestLossOfOnlyReadStateIsNotReported(t *testing.T) {
 	var log logged
 	srv := newServer(t)
@@ -144,7 +142,7 @@ func TestLossOfOnlyReadStateIsNotReported(t *testing.T) {
 	}
 }
 
-// A server that lost all is a loss, too.
+// A server that lost everything is a loss, too.
 func TestEmptiedServerIsALoss(t *testing.T) {
 	srv := newServer(t)
 	empty := srv.save()
@@ -195,9 +193,8 @@ func TestNothingIsAcknowledgedBeforeNewGeneration(t *testing.T) {
 	}
 }
 
-// What a process remembers of tasks that the server lost is not taken for what
-// was asked for of those that got their numbers, though another process found
-// out first.
+// A process's cached requests of lost tasks are not used for new tasks that got their numbers, even if
+// another process detected the loss first.
 func TestIncidentNewTaskHasNoPromptOfLostTask(t *testing.T) {
 	srv := newServer(t)
 	a, b, c := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
@@ -210,7 +207,7 @@ func TestIncidentNewTaskHasNoPromptOfLostTask(t *testing.T) {
 	}
 	srv.restore(before)
 	for range 2 {
-		mustSubmit(t, c) // has not heard of the numbers that were given, and gives them again
+		mustSubmit(t, c) // it does not know the given numbers, and gives them again
 	}
 	mustSubmit(t, a)
 	for range 3 {

@@ -22,7 +22,7 @@ func newHandingServer(t testing.TB) *server {
 	return srv
 }
 
-// Several processes, each of which goes on from a batch that is not stored yet.
+// Several processes, each of which continues from a batch that is not stored yet.
 func TestSeveralProcessesHandingOver(t *testing.T) {
 	for name, o := range map[string]verbs.Options{"": {}, ", forgetful": verbs.Forgetful(verbs.Options{})} {
 		open := func(t *testing.T, srv *server) (stores []*verbs.Shared) {
@@ -45,9 +45,8 @@ func TestCompareProcessesHandingOver(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return openThree(t, newHandingServer(t), verbs.Options{}) })
 }
 
-// Two processes that make batches by turns, each upon the one of the other that
-// is being stored, which now and then does not come to be. The server compares
-// each batch with what it has: what was before it, and the counts.
+// Two processes prepare batches in turn, each based on the other's batch that is being stored, which
+// sometimes fails. The server compares each batch with its state: the previous rows and the counts.
 func TestTwoProcessesInLockstep(t *testing.T) {
 	srv := newHandingServer(t)
 	var followed atomic.Int64
@@ -64,7 +63,7 @@ func TestTwoProcessesInLockstep(t *testing.T) {
 		if call != "commit" {
 			return works
 		}
-		select { // the other one most often comes meanwhile
+		select { // the other one has usually come meanwhile
 		case <-next:
 		case <-time.After(time.Millisecond):
 		}
@@ -113,14 +112,14 @@ func lockstep(t *testing.T, s *verbs.Shared, agent string, cycles int) {
 	}
 }
 
-// handing is two processes that both know that there are others, and one
-// commit of the first that has given the lock away and waits for its fate.
+// handing is two processes that know of each other, and one commit of the first that has handed on the lock
+// and waits for its outcome.
 type handing struct {
 	*testing.T
 	srv   *server
 	a, b  *verbs.Shared
 	fates chan fault
-	// handed gets a sign when a batch was handed to the next process.
+	// handed is signalled when a batch was handed to the next process.
 	handed chan struct{}
 }
 
@@ -128,7 +127,7 @@ func newHanding(t *testing.T) *handing {
 	srv := newHandingServer(t)
 	h := &handing{T: t, srv: srv, a: srv.open(t, verbs.Options{}), b: srv.open(t, verbs.Options{}), fates: make(chan fault), handed: make(chan struct{}, 100)}
 	srv.onHanded = func() { h.handed <- struct{}{} }
-	t.Cleanup(func() { close(h.fates) }) // so that the stores can be closed where the test ends early
+	t.Cleanup(func() { close(h.fates) }) // so that the stores can be closed if the test ends early
 	for range 3 {
 		mustSubmit(t, h.a)
 		mustSubmit(t, h.b)
@@ -136,7 +135,7 @@ func newHanding(t *testing.T) *handing {
 	return h
 }
 
-// hold stops the next commit, and returns what gets a sign when it stands.
+// hold stops the next commit, and returns a channel that is signalled when it has stopped.
 func (h *handing) hold() <-chan struct{} {
 	left := make(chan struct{})
 	var once sync.Once
@@ -161,7 +160,7 @@ func (h *handing) submit(s *verbs.Shared, sub store.Submission, ran func()) <-ch
 	return to
 }
 
-// claim has the second process claim a task of a queue.
+// claim makes the second process claim a task of a queue.
 func (h *handing) claim(queue string) store.Claimed {
 	c := newClaim("a", 100)
 	c.Queues = []string{queue}
@@ -172,8 +171,7 @@ func (h *handing) claim(queue string) store.Claimed {
 	return got
 }
 
-// claimAll claims all that waits: the second process knows from then on what
-// comes to wait.
+// claimAll claims all waiting tasks: from then on the second process knows all tasks that are added.
 func (h *handing) claimAll() {
 	for h.claim(signalbox.QueueWork).Found {
 	}
@@ -188,9 +186,8 @@ func (h *handing) wait(what string, sign <-chan struct{}) {
 	}
 }
 
-// While a process stores its batch the verbs of the next one run, and nobody is
-// answered before the own batch is stored. What stands on a batch that is not
-// stored is done again.
+// While a process stores its batch the verbs of the next one run, and no caller is answered before its own
+// batch is stored. A batch based on one that is not stored is retried.
 func TestNextProcessRunsVerbsDuringCommit(t *testing.T) {
 	for name, fate := range map[string]fault{
 		"works": works, "moved": moved, "stored without an answer": unknownStored, "lost": unknownLost, "away": away, "refused": refuses,
@@ -232,9 +229,8 @@ func TestNextProcessRunsVerbsDuringCommit(t *testing.T) {
 	}
 }
 
-// A process that dies after it handed its batch on takes nobody with it, and
-// nothing of its batch comes to be: not even what was asked for of a task whose
-// number another one gets.
+// If a process dies after it handed its batch on, the next process is not affected, and nothing of the batch
+// is stored: not even the cached request of a task whose number another one gets.
 func TestIncidentNewTaskHasNoPromptOfUnstoredTask(t *testing.T) {
 	h := newHanding(t)
 	mustSubmit(t, h.a)
@@ -259,7 +255,7 @@ func TestIncidentNewTaskHasNoPromptOfUnstoredTask(t *testing.T) {
 		t.Error("a task was claimed of a queue that has none")
 	}
 	sub = newSubmission()
-	sub.Request.Prompt = strings.Repeat("long ", 1000) // no log has it
+	sub.Request.Prompt = strings.Repeat("long ", 1000) // too long for a log
 	if got, err := h.a.Submit(ctx, sub); err != nil || got.Task.Seq != 9 {
 		t.Fatalf("%+v (%v), want the number 9, which the task had that was lost", got, err)
 	}
@@ -268,8 +264,7 @@ func TestIncidentNewTaskHasNoPromptOfUnstoredTask(t *testing.T) {
 	}
 }
 
-// What was found without writing is not answered before the batch that it was
-// found in is stored.
+// A result without a write is not returned before the batch that it is based on is stored.
 func TestNothingIsAnsweredFromUnstoredBatch(t *testing.T) {
 	for name, fate := range map[string]fault{"works": works, "refused": refuses} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ var ctx = context.Background()
 
 func clock() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// newSubmission makes one for the queue "work", with an id of its own.
+// newSubmission returns a submission for the queue "work", with a unique id.
 func newSubmission() store.Submission {
 	at := clock()
 	id, err := signalbox.NewID(at, rand.Reader)
@@ -57,7 +57,7 @@ func mustClaim(t testing.TB, s *verbs.Shared, agent string) signalbox.Task {
 	return got.Task
 }
 
-// happen makes an event happen to a task.
+// happen applies an event to a task.
 func happen(s store.Store, task signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
 	ev.Now, ev.Fence = clock(), task.Fence
 	c, err := signalbox.Next(task, ev)

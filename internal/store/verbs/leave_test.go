@@ -10,11 +10,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// holdCommit opens a store of srv whose first commit waits until release is
-// called; committing is closed when it has come.
+// holdCommit opens a store of srv whose first commit waits for release; committing is closed when it is
+// reached.
 func holdCommit(t *testing.T, srv *server) (s *verbs.Shared, committing chan struct{}, release func()) {
 	s = srv.open(t, verbs.Options{})
-	mustSubmit(t, s) // it loads what there is
+	mustSubmit(t, s) // loads the counters
 	committing, held := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	srv.setFault(func(call string, _ *verbs.Delta) fault {
@@ -26,8 +26,7 @@ func holdCommit(t *testing.T, srv *server) (s *verbs.Shared, committing chan str
 	return s, committing, sync.OnceFunc(func() { close(held) })
 }
 
-// A caller who leaves before the writer takes their verb leaves nothing; one who
-// leaves later is told what became of it.
+// A caller that gives up before the writer takes its verb leaves nothing; later it gets the outcome.
 func TestCallerLeavingEarlyLeavesNothing(t *testing.T) {
 	srv := newServer(t)
 	s, committing, release := holdCommit(t, srv)
@@ -58,8 +57,8 @@ func TestCallerLeavingEarlyLeavesNothing(t *testing.T) {
 	}
 }
 
-// Close lets the commit under way end and answers all: those whose verbs were in
-// are told that they are stored, those who come later that the store is closed.
+// Close lets the commit in flight end and answers all callers: those of its batch that it is stored, later
+// ones that the store is closed.
 func TestCloseAnswersWaitingCallers(t *testing.T) {
 	srv := newServer(t)
 	s, committing, release := holdCommit(t, srv)

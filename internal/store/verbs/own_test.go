@@ -37,7 +37,7 @@ func TestCompareCustomBackend(t *testing.T) {
 	}
 }
 
-// A store that shares its backend with nobody is none for several directors.
+// A store whose backend is not shared cannot be used by several directors.
 func TestCustomBackendIsNotShared(t *testing.T) {
 	s := openOwn(t, newServer(t), verbs.Options{})
 	defer s.Close() //nolint:errcheck // nothing is kept

@@ -11,8 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// What holds for one batch after the other holds where each is made ready while
-// the one before is on its way.
+// The contract also holds if each batch is prepared while the previous one is in flight.
 func TestContractPipelined(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Pipelined(verbs.Options{})) })
 }
@@ -23,7 +22,7 @@ func TestComparePipelined(t *testing.T) {
 	})
 }
 
-// One process whose callers are many, over a server that fails now and then.
+// One process with many callers, over a server that sometimes fails.
 func TestManyCallersPipelined(t *testing.T) {
 	for name, o := range map[string]verbs.Options{"": {}, ", forgetful": verbs.Forgetful(verbs.Options{})} {
 		open := func(t *testing.T, srv *server) []*verbs.Shared {
@@ -35,14 +34,14 @@ func TestManyCallersPipelined(t *testing.T) {
 	}
 }
 
-// submitted is the answer to a submit.
+// submitted is the result of a submit.
 type submitted struct {
 	got store.Submitted
 	err error
 }
 
-// While a batch is in flight the verbs of the next one run, and nobody is answered
-// before the own batch is stored. What stands on a batch that failed is done again.
+// While a batch is in flight the verbs of the next one run, and no caller is answered before its own batch is
+// stored. A batch based on a failed one is retried.
 func TestNextBatchIsPreparedDuringCommit(t *testing.T) {
 	for name, fate := range map[string]fault{
 		"works": works, "moved": moved, "stored without an answer": unknownStored, "lost": unknownLost, "away": away, "refused": refuses,
@@ -54,7 +53,7 @@ func TestNextBatchIsPreparedDuringCommit(t *testing.T) {
 func twoInFlight(t *testing.T, fate fault) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Pipelined(verbs.Options{}))
-	mustSubmit(t, s) // it loads what there is
+	mustSubmit(t, s) // loads the counters
 	left, fates := make(chan struct{}), make(chan fault)
 	var once sync.Once
 	srv.setFault(func(call string, _ *verbs.Delta) (f fault) {

@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// The place in line of a task that stands last costs nothing; where priorities
-// mix the order it is not guessed.
+// The position of a task that is last costs nothing; with mixed priorities it is not guessed.
 func TestSubmitReturnsQueuePosition(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})

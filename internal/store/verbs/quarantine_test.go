@@ -16,25 +16,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// said collects what was logged.
-type decodeDoc struct {
+// logText collects what is logged.
+type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (s *decodeDoc) Write(p []byte) (int, error) {
+func (s *logText) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *decodeDoc) times(what string) int {
+func (s *logText) times(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Count(s.text.String(), what)
 }
 
-// damage spoils a doc of the server.
+// damage corrupts a doc of the server.
 func (s *server) damage(t *testing.T, kind, id string) {
 	t.Helper()
 	if !s.has(kind, id) {
@@ -71,7 +71,7 @@ func mustBeat(t *testing.T, s *verbs.Shared, b store.Beat) store.Peers {
 	return answer
 }
 
-// One damaged row of a director, or of what it holds, fails nobody's beat.
+// One damaged row of a director, or of its holdings, fails no director's beat.
 func TestIncidentDamagedDirectorRowStopsNoOther(t *testing.T) {
 	srv := newServer(t)
 	first := srv.open(t, verbs.Options{})
@@ -81,7 +81,7 @@ func TestIncidentDamagedDirectorRowStopsNoOther(t *testing.T) {
 	srv.damage(t, "lease", "c")
 	srv.damage(t, "heard", "far-x")
 
-	var log decodeDoc
+	var log logText
 	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 2 {
 		answer := mustBeat(t, s, beat("y", "c"))
@@ -104,7 +104,7 @@ func TestIncidentDamagedDirectorRowStopsNoOther(t *testing.T) {
 	if !srv.has("aside", "heard/far-x") || !srv.has("aside", "lease/c") || srv.has("heard", "far-x") || !srv.has("director", "x") {
 		t.Error("what was damaged is not set aside")
 	}
-	// The next beat of the director writes its row anew: it begins anew.
+	// The next beat of the director writes a new row, with a new series of leases.
 	if answer := mustBeat(t, s, beat("x")); !answer.Lapsed || len(answer.Directors) != 2 {
 		t.Errorf("the answer to x is %+v", answer)
 	}
@@ -126,7 +126,7 @@ func TestIncidentDamagedTicketDoesNotBlockQueue(t *testing.T) {
 	}
 	enter(srv.open(t, verbs.Options{}), "one")
 	srv.damage(t, "ticket/db", "one")
-	var log decodeDoc
+	var log logText
 	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if list := enter(s, "two"); len(list) != 1 || list[0].ID != "two" || list[0].Fence == 0 {
 		t.Errorf("tickets: %+v", list)
@@ -137,8 +137,8 @@ func TestIncidentDamagedTicketDoesNotBlockQueue(t *testing.T) {
 	}
 }
 
-// A damaged row of an account stops no claim and hides no other account: it counts as open,
-// and the next event writes it anew.
+// A damaged row of an account stops no claim and hides no other account: it counts as open, and the next
+// event overwrites it.
 func TestDamagedAccountIsOpen(t *testing.T) {
 	srv := newServer(t)
 	first := srv.open(t, verbs.Options{})
@@ -153,7 +153,7 @@ func TestDamagedAccountIsOpen(t *testing.T) {
 		change(first, name, signalbox.AccountShut)
 	}
 	srv.damage(t, "account", "max")
-	var log decodeDoc
+	var log logText
 	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	states := func() (list []string) {
 		t.Helper()
@@ -188,7 +188,7 @@ func TestDamagedAccountIsOpen(t *testing.T) {
 	}
 }
 
-// A server that no longer answers is not waited for when a lock is given back.
+// If the server does not answer, an unlock does not wait for it.
 func TestUnlockIsBounded(t *testing.T) {
 	srv := newServer(t)
 	a := srv.open(t, verbs.Options{})
@@ -198,11 +198,11 @@ func TestUnlockIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
-	for range 2 { // who was overtaken takes the lock
+	for range 2 { // after it was overtaken the batch takes the lock
 		mustSubmit(t, a)
 		mustSubmit(t, b)
 	}
-	if got, err := b.Claim(ctx, newClaim("a", 0)); err != nil || got.Found { // under the lock, and nothing to write
+	if got, err := b.Claim(ctx, newClaim("a", 0)); err != nil || got.Found { // under the lock, with nothing to write
 		t.Fatalf("claimed %v (%v)", got.Found, err)
 	}
 	select {
@@ -215,7 +215,7 @@ func TestUnlockIsBounded(t *testing.T) {
 	}
 }
 
-// hanging is a way to a server that does not answer when a lock is given back.
+// hanging is a connection whose unlock hangs.
 type hanging struct {
 	*conn
 	ended chan time.Duration
@@ -228,7 +228,7 @@ func (h *hanging) Unlock(ctx context.Context) {
 	h.ended <- time.Since(begun)
 }
 
-// A backend of which no store comes to be is let go of.
+// If New fails, the backend is closed.
 func TestFailedOpenClosesBackend(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(string, *verbs.Delta) fault { return refuses })
@@ -248,7 +248,7 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// A damaged sum of usage keeps no run from ending: it is set aside, and a new one begun.
+// A damaged row of usage does not prevent the end of a run: it is quarantined, and a new row started.
 func TestDamagedUsageKeepsNoRunFromEnding(t *testing.T) {
 	srv := newServer(t)
 	spend := func(s *verbs.Shared, usd float64) {

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// Several processes over one server, which fails now and then: what was
-// acknowledged is there once, each task runs once, and all invariants hold.
+// Several processes over one server that sometimes fails: acknowledged data is stored once, each task runs
+// once, and all invariants hold.
 func TestSeveralProcesses(t *testing.T) {
 	open := func(t *testing.T, srv *server) (stores []*verbs.Shared) {
 		for range processes {
@@ -27,7 +27,7 @@ func TestSeveralProcesses(t *testing.T) {
 	t.Run("faults", func(t *testing.T) { several(t, open, nowAndThen) })
 }
 
-// nowAndThen is a server that fails so.
+// nowAndThen returns a random fault, rarely.
 func nowAndThen(call string, _ *verbs.Delta) fault {
 	n := rand.IntN(100)
 	switch {
@@ -41,7 +41,7 @@ func nowAndThen(call string, _ *verbs.Delta) fault {
 
 const (
 	processes = 3
-	workers   = 4 // of each process: as many submit as run tasks
+	workers   = 4 // of each process: the same number submit and run tasks
 	each      = 15
 )
 
@@ -82,7 +82,7 @@ func submitSome(t *testing.T, s *verbs.Shared, stored *sync.Map) {
 	}
 }
 
-// runSome claims and finishes tasks until as many have ended as there are.
+// runSome claims and finishes tasks until all have ended.
 func runSome(t *testing.T, s *verbs.Shared, agent string, ended *atomic.Int64) {
 	for ended.Load() < processes*workers*each {
 		c := newClaim(agent, 1)
@@ -111,8 +111,7 @@ func runSome(t *testing.T, s *verbs.Shared, agent string, ended *atomic.Int64) {
 	}
 }
 
-// eventsOf wants each task to have been stored, claimed and ended once, and
-// the journal to have no gaps.
+// eventsOf wants each task to have been stored, claimed and ended once, and the journal to have no gaps.
 func eventsOf(t *testing.T, s *verbs.Shared, stored *sync.Map) {
 	t.Helper()
 	entries, err := s.Journal(ctx, 0, 100_000)

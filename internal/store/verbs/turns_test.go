@@ -29,8 +29,7 @@ func (c counting) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 	return l, err
 }
 
-// The turns of a session run in their order, one at a time, and none of them loads
-// all that wait behind it.
+// The turns of a session run in order, one at a time, without loading all waiting ones for each.
 func TestLongSessionIsNotLoadedPerTurn(t *testing.T) {
 	const waiting, ran = 2000, 150
 	srv := newServer(t)

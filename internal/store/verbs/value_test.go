@@ -11,13 +11,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// A value that the backend refuses harms none of those that share its batch.
+// A value that the backend refuses does not affect other verbs of its batch.
 func TestRefusedValueFailsOnlyItsVerb(t *testing.T) {
 	for name, o := range map[string]verbs.Options{"": {}, "pipelined": verbs.Pipelined(verbs.Options{})} {
 		t.Run(name, func(t *testing.T) {
 			srv := newServer(t)
 			s := srv.open(t, o)
-			mustSubmit(t, s) // it loads what there is
+			mustSubmit(t, s) // loads the counters
 			block, blocked := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			srv.setFault(func(call string, d *verbs.Delta) fault {

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// liar is a store whose reads are bent in one place.
+// liar is a store with one falsified read.
 type liar struct {
 	store.Reader
 	waiting func([]signalbox.Task) []signalbox.Task
@@ -125,12 +125,11 @@ func (l liar) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
 	return bend(l.open, list, err)
 }
 
-// busy is a store with tasks in every place: 1 has ended and lands next, 2 was lost and
-// withholds slot 0 of agent a, 3 runs there in slot 1, 4 waits for the end of
-// 3 in their session, 5, whose work is to land, and 6 wait for nothing, 7 for its time, 8 and 9 are parked,
-// and 10 waits for the end of 9 in their session. Two accounts are open. Agent a has two
-// sessions, the last used of which is current, and three rows of audit. There
-// are two schedules with an open firing each.
+// busy returns a store with tasks in every place: 1 has ended and lands next, 2 was lost and withholds slot 0
+// of agent a, 3 runs there in slot 1, 4 waits for the end of 3 in their session, 5, whose work is to land,
+// and 6 wait for nothing, 7 for its time, 8 and 9 are parked, and 10 waits for the end of 9 in their session.
+// Two accounts are open. Agent a has two sessions, the last used of which is current, and three audit rows.
+// There are two schedules with an open run each.
 func busy(t *testing.T) store.Store {
 	t.Helper()
 	ctx, s := context.Background(), memory.New(memory.Options{})
@@ -237,7 +236,7 @@ type (
 	logins = []signalbox.Account
 )
 
-// change returns a lie about one task of a list.
+// change falsifies one task of a list.
 func change(id string, f func(*signalbox.Task)) func(tasks) tasks {
 	return func(list tasks) tasks {
 		for i := range list {
@@ -249,7 +248,7 @@ func change(id string, f func(*signalbox.Task)) func(tasks) tasks {
 	}
 }
 
-// Each lie is one fault that a store could have, and must be found.
+// Each lie is one possible fault of a store, and must be found.
 func TestCheckFinds(t *testing.T) {
 	unready := func(t *signalbox.Task) { t.Ready = false }
 	ready := func(t *signalbox.Task) { t.Ready = true }
@@ -339,8 +338,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// anew is a store whose journal goes on far above, as after a loss, behind its
-// first two entries.
+// anew is a store whose journal continues far above, as after a loss, after its first two entries.
 type anew struct {
 	store.Reader
 	generation int64
@@ -368,8 +366,7 @@ func (a anew) JournalRange(ctx context.Context) (oldest, newest int64, err error
 	return oldest, newest + raised, err
 }
 
-// The journal of a server that lost something has a gap for each generation
-// that began, and no more.
+// The journal of a server that lost something has a gap for each new generation, and no more.
 func TestAGenerationMayLeaveAGapInTheJournal(t *testing.T) {
 	r := busy(t)
 	if err := invariant.Check(context.Background(), anew{r, 2}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// rumour is a store that says something false about its directors.
+// rumour is a store with falsified directors.
 type rumour struct {
 	store.Reader
 	directors func([]store.Director) []store.Director

@@ -26,8 +26,7 @@ func TestFullOfSchedules(t *testing.T) {
 	})
 }
 
-// kept is a memory store that outlives its Close, which shows that the cases
-// about reopening can pass.
+// kept is a memory store that survives its Close, which shows that the cases about reopening can pass.
 type kept struct{ *model.Store }
 
 func (kept) Close() error { return nil }

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
 )
 
-// What one process wrote, the other hears of from the journal, and reads the
-// rows of in one look: those that are there, in the order that it asked in.
+// What one process writes, the other learns from the journal, and reads the rows in one call: the existing
+// ones, in the requested order.
 func TestAnotherProcessReadsWhatWasWritten(t *testing.T) {
 	for _, kind := range []string{"postgres", "redis"} {
 		t.Run(kind, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
 )
 
-// The same random histories must look the same on all stores, answer by answer
-// and read by read, by two processes in turn where they can share one.
+// The same random histories must give the same results on all stores, answer by answer and read by read,
+// played by two processes in turn if they can share the store.
 func TestHistoriesAreTheSameOnAllStores(t *testing.T) {
 	soak.Histories(t, 3, 500)
 	var open []func(*testing.T) store.Store

@@ -17,9 +17,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Two processes submit the same tasks at once and take them for the same
-// agents: each key makes one task, each task is claimed once, and no agent
-// runs two.
+// Two processes concurrently submit the same tasks and claim them for the same agents: each key makes one
+// task, each task is claimed once, and no agent runs two.
 func TestProcessesTogetherKeepTheInvariants(t *testing.T) {
 	for _, kind := range stores.Kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -43,14 +42,14 @@ func TestProcessesTogetherKeepTheInvariants(t *testing.T) {
 	}
 }
 
-// rush is what all do at once, and what must be true of it.
+// rush is what all workers do concurrently, and what must hold.
 type rush struct {
 	*testing.T
 	tasks   int
 	ended   atomic.Int64
 	running [3]atomic.Int64 // by agent
 	fences  sync.Map        // fence: the task that it was given for
-	ids     sync.Map        // key: the one id that was answered
+	ids     sync.Map        // by key: its only id
 }
 
 func (r *rush) run(processes []store.Store) {
@@ -65,7 +64,7 @@ func (r *rush) run(processes []store.Store) {
 	all.Wait()
 }
 
-// submit stores all tasks, each worker from another one on.
+// submit stores all tasks; each worker starts with another one.
 func (r *rush) submit(s store.Store, process, worker int) {
 	for n := range r.tasks {
 		n = (n + worker*r.tasks/3) % r.tasks
@@ -87,7 +86,7 @@ func (r *rush) submit(s store.Store, process, worker int) {
 	}
 }
 
-// work takes tasks for an agent with one slot until all have ended.
+// work claims tasks for an agent with one slot until all have ended.
 func (r *rush) work(s store.Store, agent int) {
 	name := fmt.Sprintf("agent-%d", agent)
 	for end := time.Now().Add(time.Minute); r.ended.Load() < int64(r.tasks) && !r.Failed(); {
@@ -138,7 +137,7 @@ func (r *rush) finish(s store.Store, agent int, t signalbox.Task) {
 	r.ended.Add(1)
 }
 
-// call holds a slot of a tool queue with two of them, now and then, and beats.
+// call sometimes holds one of two slots of a tool queue, and sends heartbeats.
 func (r *rush) call(s store.Store, process, worker int) {
 	me := store.Director{ID: fmt.Sprintf("director-%d", process), Run: "run", StartedAt: noon, Expires: noon.Add(time.Hour)}
 	for n := range 10 {
@@ -170,7 +169,7 @@ func (r *rush) call(s store.Store, process, worker int) {
 	}
 }
 
-// check looks at what is left.
+// check checks what is left.
 func (r *rush) check(s store.Store) {
 	ctx := context.Background()
 	if err := storetest.Invariants(ctx, s); err != nil {
@@ -193,9 +192,9 @@ func (r *rush) check(s store.Store) {
 	}
 }
 
-// Two processes take tasks for six agents of one account, which is closed until its time
-// comes, then tried: both find that out, one claim at a time is let through, and all when
-// the provider has answered. A second limit closes it for both.
+// Two processes claim tasks for six agents of one account, which is closed until a time and then tried: both
+// notice that, one claim at a time is let through, and all are once the provider has answered. A second limit
+// closes it for both.
 func TestProcessesTogetherTryAnAccountOneClaimAtATime(t *testing.T) {
 	for _, kind := range stores.Kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -222,7 +221,7 @@ func TestProcessesTogetherTryAnAccountOneClaimAtATime(t *testing.T) {
 type login struct {
 	rush
 	answered atomic.Bool
-	claims   atomic.Int64 // under way
+	claims   atomic.Int64 // in progress
 }
 
 func (l *login) run(processes []store.Store) {
@@ -260,7 +259,7 @@ func (l *login) run(processes []store.Store) {
 	}
 }
 
-// offer is made when the claims of an account that has opened are not spread any more.
+// offer is a claim after the claims of an opened account are no longer spread.
 func (l *login) offer(agent string) store.ClaimRequest {
 	now := noon.Add(time.Hour)
 	return store.ClaimRequest{Agent: agent, Slots: 1, Queues: []string{signalbox.QueueWork}, Account: "max", Now: now, Expires: now.Add(time.Hour)}
@@ -278,7 +277,7 @@ func (l *login) change(s store.Store, ev signalbox.AccountEvent) bool {
 	return c.Changed
 }
 
-// work takes tasks until all have ended. Half way the provider answers.
+// work claims tasks until all have ended. Halfway through, the provider answers.
 func (l *login) work(s store.Store, agent string) {
 	for !l.Failed() && l.ended.Load() < int64(l.tasks) {
 		var got store.Claimed
