@@ -1,8 +1,7 @@
 //go:build !race
 
-// The race detector's runtime ends now and then by a fault of its own in a
-// bubble of synctest (golang/go#78156); and it makes a history twenty times as
-// slow. The engine's and the dispatcher's own suites race.
+// The runtime of the race detector sometimes crashes in a synctest bubble (golang/go#78156), and it makes a
+// history twenty times slower. The suites of the engine and the dispatcher run with the race detector.
 
 package sim_test
 
@@ -35,11 +34,11 @@ var (
 	keep  = flag.Int("keep", 0, "how many of the last steps of a failing history to print; 0: 60")
 )
 
-// fewHistories are always played in make test, on any machine.
+// fewHistories is the minimum number of histories in make test, on any machine.
 const fewHistories = 300
 
-// budget is how many histories are played, and for how long, by -seeds or SIGNALBOX_SIM_BUDGET,
-// else by the form of the run. 0: no bound.
+// budget returns how many histories to play, and for how long, from -seeds or SIGNALBOX_SIM_BUDGET, else by
+// the form of the run. 0: no limit.
 func budget(t *testing.T) (histories int, length time.Duration) {
 	text := os.Getenv("SIGNALBOX_SIM_BUDGET")
 	switch {
@@ -118,16 +117,15 @@ func (y *totals) add(r sim.Result) {
 // replayed is how often a history is played twice, to compare the hash.
 const replayed = 20
 
-// common are faults that must occur in a hundred histories: otherwise the histories prove
-// nothing about them.
+// common are faults that must occur in a hundred histories; otherwise the histories prove nothing about them.
 var common = []string{
 	"account tried", "agent hangs", "agent lies", "agent restarts", "agent restarts and has forgotten", "answer lost", "broken", "clock jumps",
 	"crash after Claim", "crash before Claim", "crash after Submit", "crash before Submit", "director stands still", "failing", "garbled",
 	"conversation gone", "kill", "late", "login_refused", "lost", "overloaded", "read fails", "refused", "reset", "run parked", "run resumed", "slot withheld", "slow", "store fails", "task pulled", "twice", "unheard", "usage_limit", "word of a void execution",
 }
 
-// TestHistories plays histories. Invariants hold after every step, everything ends, and a
-// replayed history is equal.
+// TestHistories plays histories. Invariants hold after every step, every task ends, and a replayed history is
+// equal.
 func TestHistories(t *testing.T) {
 	y := &totals{faults: map[string]int{}}
 	begun, from := time.Now(), *first
@@ -203,7 +201,7 @@ func TestStoresPlayTheSameHistory(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			n, begun := soak.Pick[uint64](3, 300), time.Now()
 			steps, several, resumed := 0, 0, 0
-			for seed := uint64(1); seed < 1+n; seed++ { // 1 has two directors, of which one stands still, and a run that is parked and goes on
+			for seed := uint64(1); seed < 1+n; seed++ { // seed 1 has two directors, one of which is paused, and a parked run that continues
 				want := play(t, seed, "model")
 				several += want.Directors - 1
 				resumed += min(want.Faults["account tried"], want.Faults["run resumed"])

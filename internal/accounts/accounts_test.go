@@ -11,7 +11,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// What a run met says how it is parked and what becomes of its account.
+// The kind of limit decides how the task is parked and what happens to its account.
 func TestMeet(t *testing.T) {
 	hour := noon.Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -52,8 +52,8 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// The news of an agent are stored if they tell something new; an answer opens an account that
-// is tried only if it was given since.
+// An agent's report is stored if it is news; an answer opens an account that is being tried only if it came
+// since.
 func TestHear(t *testing.T) {
 	b := accounts.NewBook()
 	at := func(d time.Duration) time.Time { return noon.Add(d) }
@@ -99,7 +99,7 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// A part of an account is kept for people by its fullest window, until that resets.
+// Part of an account is reserved for people by the usage of its fullest window, until that resets.
 func TestReserve(t *testing.T) {
 	b := accounts.NewBook()
 	r := accounts.Reserve{Schedules: 80, Agents: 90}
@@ -132,7 +132,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// The end of a probe is told once, whoever asks how often.
+// The end of a probe is reported once, however often it is asked for.
 func TestProbeEnded(t *testing.T) {
 	b := accounts.NewBook()
 	if !b.ProbeEnded("max", 3) || b.ProbeEnded("max", 3) || !b.ProbeEnded("max", 4) || !b.ProbeEnded("pro", 4) {

@@ -18,9 +18,9 @@ import (
 
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-const usd = 1_000_000_000 // in nano
+const usd = 1_000_000_000 // in nano-dollars
 
-// fakeStore has rows of usage, and what is in flight.
+// fakeStore has rows of usage and tasks in flight.
 type fakeStore struct {
 	rows  []signalbox.Usage
 	tasks []signalbox.Task
@@ -43,7 +43,7 @@ func (s *fakeStore) Usage(_ context.Context, q store.UsageQuery) (rows []signalb
 
 func (s *fakeStore) InFlight(context.Context) ([]signalbox.Task, error) { return s.tasks, s.err }
 
-// finish stores the end of a run as a store does, and returns what it used.
+// finish stores the end of a run like a store, and returns its usage.
 func (s *fakeStore) finish(t *signalbox.Task, at time.Time, r *signalbox.Result) signalbox.Usage {
 	used := t.Used(at, t.Agent, r, false)
 	s.rows = append(s.rows, used)
@@ -66,7 +66,7 @@ func refresh(t *testing.T, b *budget.Book, s *fakeStore, now time.Time) bool {
 	return changed
 }
 
-// Each budget that a run is on keeps what it should, and nothing else.
+// Each budget of a run stops what it should, and nothing else.
 func TestScopes(t *testing.T) {
 	ten := signalbox.Budget{NanoUSD: 10 * usd}
 	for name, c := range map[string]struct {
@@ -154,21 +154,21 @@ func TestLeftIsTheLeastOfAll(t *testing.T) {
 			t.Errorf("left: %s, want %g and %d tokens", got, usdLeft, tokens)
 		}
 	}
-	want(6, 1000) // of the task
+	want(6, 1000) // the task's budget
 	b.Report(&other, signalbox.Spent{NanoUSD: 15 * usd, OutputTokens: 300}, noon)
-	want(5, 700) // of the user
+	want(5, 700) // the user's budget
 	b.Report(&run, spent(4), noon)
 	want(5, 700) // its own reports do not count against itself
 	b.Report(&other, spent(30), noon)
-	want(1e-9, 700) // nothing is left, and 0 would be no bound
+	want(1e-9, 700) // nothing is left, and 0 would mean no limit
 	run.Anyway = true
 	if got := b.Left(&run, noon); got != (signalbox.Budget{NanoUSD: 6 * usd}) {
 		t.Errorf("anyway: %s", got)
 	}
 }
 
-// A run that ends while the book is read is never counted twice, and none is counted as less
-// for longer than until the next read.
+// A run that ends during a refresh is never counted twice, and at most until the next refresh counted as
+// less.
 func TestARunThatEndsDuringARefreshCountsOnce(t *testing.T) {
 	for name, order := range map[string]struct{ before, between, after string }{
 		"stored before, told between": {"store", "tell", ""},
@@ -222,7 +222,7 @@ func TestReportsOfRunsThatAreOver(t *testing.T) {
 	b.Began(&again)
 	b.Ended(&run, signalbox.Usage{UsageKey: signalbox.UsageKey{Day: signalbox.DayOf(noon)}, Spent: spent(9)})
 	b.Report(&again, spent(1), noon)
-	b.Report(&again, spent(0.5), noon) // less: it was told late
+	b.Report(&again, spent(0.5), noon) // less than before: it was reported late
 	if b.Rows(noon)[0].Spent != spent(4) {
 		t.Errorf("%+v", b.Rows(noon))
 	}
@@ -256,9 +256,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// However runs begin, spend, report, end and are stopped: where each run keeps what it was told
-// is left, and is stopped when the book says so, no request begins on a budget that is used up
-// by what has been reported. So what is beyond a budget is the requests in flight.
+// For any order of starts, spending, reports, ends and stops: if each run stays within what it was told is
+// left, and is stopped when the book says so, no request begins on a budget that is used up by the reports.
+// So only the requests in flight can exceed a budget.
 func TestNoRequestBeginsOnABudgetThatIsUsedUp(t *testing.T) {
 	bounds := map[string]int64{"day": 60 * usd, "user:ann": 25 * usd, "user:bob": 25 * usd, "a": 30 * usd, "team": 45 * usd}
 	of := signalbox.Budgets{
@@ -347,7 +347,7 @@ func TestNoRequestBeginsOnABudgetThatIsUsedUp(t *testing.T) {
 				read()
 				stop()
 			},
-			"restart": func(*rapid.T) { // the agents tell anew what their runs have used
+			"restart": func(*rapid.T) { // the agents report again what their runs have used
 				b = budget.NewBook(of)
 				read()
 				stop()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestDocsTablesMatch checks the tables of docs/schedules.md: descriptions of expressions, and
-// what is due at daylight saving transitions.
+// TestDocsTablesMatch checks the tables of docs/schedules.md: descriptions of expressions, and what is due at
+// daylight saving transitions.
 func TestDocsTablesMatch(t *testing.T) {
 	page, err := os.ReadFile("../../docs/schedules.md")
 	if err != nil {

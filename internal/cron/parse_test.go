@@ -95,10 +95,10 @@ func TestIncidentImpossibleDatesFireDaily(t *testing.T) {
 		"0 0 30-31 feb *":      "29th",
 		"0 0 31 4,6,9,11 *":    "30th",
 		"0 0 31 2,4 *":         "30th",
-		"0 0 30 2 */2":         "29th", // with a * both must fit
+		"0 0 30 2 */2":         "29th", // with a * both fields must match
 		"0 0 31 */2,4 */2":     "",     // January has one
 		"0 0 29 2 *":           "",
-		"0 0 31 2 1":           "", // a Monday of February fits
+		"0 0 31 2 1":           "", // a Monday of February matches
 		"0 0 1,31 2 *":         "",
 		"0 0 31 2-3 *":         "",
 		"0 0 30 2,4,6,9,11 *":  "",
@@ -164,7 +164,7 @@ func TestDescribe(t *testing.T) {
 		"15 */6 * * 1,3":      "at 00:15, 06:15, 12:15 and 18:15 on Mondays and Wednesdays",
 		"0 0 13 * 5":          "at 00:00 on day 13 and on every Friday",
 		"0 0 13 5 5":          "at 00:00 on day 13 and on every Friday in May",
-		"0 0 1-31 * 5":        "every day at 00:00", // either fits
+		"0 0 1-31 * 5":        "every day at 00:00", // either field matches
 		"0 0 13 * 0-6":        "every day at 00:00",
 		"0 0 */2 * 1":         "at 00:00 on days 1 to 31 in steps of 2 of the month, if that is a Monday",
 		"0 0 1 3 1,*/7":       "at 00:00 on day 1 of March, if that is a Sunday or Monday",

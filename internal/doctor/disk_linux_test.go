@@ -37,7 +37,7 @@ func TestASmallDiskIsSaid(t *testing.T) {
 	}
 }
 
-// No inode is left, though there is room.
+// No inode is left, although there is space.
 func TestADiskWithoutInodesIsSaid(t *testing.T) {
 	dir := small(t, "size=100m,nr_inodes=4,mode=0700")
 	for i := range 10 {
@@ -66,7 +66,7 @@ func TestADiskThatIsReadOnlyIsSaid(t *testing.T) {
 	}
 }
 
-// A folder of another machine is no place for SQLite.
+// A network file system is unsuitable for SQLite.
 func TestANetworkDiskIsSaid(t *testing.T) {
 	for kind, want := range map[int64]bool{0x6969: true, 0xff534d42: true, 0xef53: false, 0x01021994: false, 0x58465342: false} {
 		if got := doctor.Network(kind); got != want {

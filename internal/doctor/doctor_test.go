@@ -71,7 +71,7 @@ func TestLimits(t *testing.T) {
 	poor.NoNewPrivs, poor.Cure = true, "ask the administrator"
 	got := doctor.Limits(poor, tools)(t.Context(), false)
 	want(t, got[:1], "warn limits: programs are bounded by rlimit: memory by rlimit (of each process); none can gain privileges; "+leftovers+"; "+eachAlone)
-	for _, c := range got[:2] { // no other cure is named beside that of the machine
+	for _, c := range got[:2] { // only the cure of the machine is named
 		if c.Cure != "to have all of it kept, ask the administrator" {
 			t.Errorf("%+v", c)
 		}
@@ -80,7 +80,7 @@ func TestLimits(t *testing.T) {
 	want(t, doctor.Limits(poor, tools)(t.Context(), false)[:1], "warn limits: programs are bounded by rlimit: memory by rlimit (of each process); none can gain privileges; "+eachAlone)
 	want(t, doctor.Limits(poor, tools[:1])(t.Context(), false)[1:],
 		"ok sandbox: there is none, and no tool asks for one: bubblewrap, landlock")
-	poor.Sandbox[0].OK = true // but strict asks for the other kind
+	poor.Sandbox[0].OK = true // but strict requires the other kind
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:],
 		"ok sandbox: there is bubblewrap",
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
@@ -94,7 +94,7 @@ func TestLimits(t *testing.T) {
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
 }
 
-// rows is a store whose reads say what a test wants, one look after another.
+// rows is a store whose reads a test sets, one look after another.
 type rows struct {
 	store.Reader
 	shots   []store.Snapshot
@@ -112,7 +112,7 @@ type rows struct {
 func (r *rows) Snapshot(context.Context, int) (store.Snapshot, error) {
 	defer func() { r.look++ }()
 	shot := r.shots[min(r.look, len(r.shots)-1)]
-	if shot.Counts.InFlight == nil { // those of its rows
+	if shot.Counts.InFlight == nil { // the counts of its rows
 		shot.Counts.InFlight = map[signalbox.State]int{}
 		for _, t := range shot.InFlight {
 			shot.Counts.InFlight[t.State]++
@@ -171,7 +171,7 @@ func TestStore(t *testing.T) {
 		Slots: []signalbox.Slot{slot(0, "a", 1), {Agent: "coder", Slot: 1, TaskID: "gone", Fence: 9, Withheld: true}}, InFlight: []signalbox.Task{task("a", 1)},
 	}}}
 	want(t, doctor.Store(agree, nil)(t.Context(), false), well)
-	moving := &rows{ // it was claimed between two looks, and in one of them half seen
+	moving := &rows{ // it was claimed between two looks, and partly visible in one of them
 		shots: []store.Snapshot{{Slots: []signalbox.Slot{slot(0, "a", 1)}}, {}},
 	}
 	want(t, doctor.Store(moving, nil)(t.Context(), false), well)
@@ -196,7 +196,7 @@ func TestStore(t *testing.T) {
 	want(t, doctor.Store(wrong, nil)(ctx, false), "fail store: its rows could not be read in time")
 }
 
-// Each breach of an invariant that a store can show is found, and by its name.
+// Each breach of an invariant that a store can show is found, and named.
 func TestEachBreachIsFound(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	waits := func(id string, place int64) signalbox.Task {

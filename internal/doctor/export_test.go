@@ -1,6 +1,6 @@
 package doctor
 
-// What tests need of the inside.
+// Internals for tests.
 var (
 	FilesCheck = filesCheck
 	Clock      = clock
@@ -8,7 +8,7 @@ var (
 	Offset     = offset
 )
 
-// Bounds judges one limit of a control group.
+// Bounds checks one limit of a control group.
 func Bounds(used, most uint64) string {
 	return bounds([]bound{{name: "memory.max", unit: "bytes", used: used, most: most}})[0].State
 }

@@ -43,7 +43,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// A calendar that moves otherwise than time does was set.
+// If calendar time and real time differ, the clock was set.
 func TestAClockThatWasSetIsSaid(t *testing.T) {
 	for said, want := range map[time.Duration]string{
 		time.Hour: "ok", time.Hour + time.Second: "ok", 50 * time.Minute: "was set back by 10m0s", 2 * time.Hour: "is 1h0m0s ahead",
@@ -71,7 +71,7 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// fakeAgent answers GET /status; its clock is off.
+// fakeAgent answers GET /status with a wrong clock.
 func fakeAgent(t *testing.T, s api.AgentStatus, off time.Duration, token string) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,11 +105,11 @@ func TestAgents(t *testing.T) {
 	want(t, look(true, good, twin), "warn agents: agents good and twin work in one folder, on the director's host in /a")
 	late := signalbox.Agent{Name: "late", URL: fakeAgent(t, api.AgentStatus{}, -time.Hour, "")}
 	got := said(look(true, late))
-	// An HTTP date leaves out what is less than a second, which may be nothing.
+	// An HTTP date omits fractions of a second, which may be zero.
 	if len(got) != 1 || !regexp.MustCompile(`^warn clock: the clock of agent late is (-59m59|-59m58|-1h0m0).*s off the director's$`).MatchString(got[0]) {
 		t.Errorf("%q", got)
 	}
 	gone := signalbox.Agent{Name: "gone", URL: "http://127.0.0.1:1"}
 	cloud := signalbox.Agent{Name: "cloud", URL: "http://169.254.169.254"}
-	want(t, look(true, gone, cloud, signalbox.Agent{Name: "pulls"})) // the dispatcher says that they are down
+	want(t, look(true, gone, cloud, signalbox.Agent{Name: "pulls"})) // the dispatcher reports that they are down
 }

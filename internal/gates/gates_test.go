@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// A tool queue that its upstream closed is a gate until then; a caller that is limited to some
-// agents sees it, and of agents and accounts those that it may use.
+// A tool queue that its upstream closed is a closed gate until it opens. A caller that is limited to some
+// agents sees it, and only the agents and accounts that it may use.
 func TestListAndWhoSeesIt(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	agents := []engine.LiveAgent{

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gates"
 )
 
-// Each waiting task counts once, at the gate that keeps it: parked ones at that of their
-// gate, even if what keeps others in their queue is another.
+// Each waiting task counts once, at the gate that keeps it: a parked task at its own gate, even if another
+// gate keeps the rest of its queue.
 func TestLoads(t *testing.T) {
 	at := func(queue string, kind signalbox.GateKind, account string) signalbox.Task {
 		return signalbox.Task{Queue: queue, State: signalbox.Parked, Parking: &signalbox.Parking{Gate: signalbox.Gate{Kind: kind, Name: account}}}

@@ -16,11 +16,11 @@ import (
 
 var errKilled = errors.New("killed")
 
-// dying is the store of a director that dies at one of its writes of a landing.
+// dying is the store of a director that dies at one of its landing writes.
 type dying struct {
 	store.Store
 	left   int
-	before func() // happens once, before the next write
+	before func() // called once, before the next write
 }
 
 func (d *dying) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
@@ -34,7 +34,7 @@ func (d *dying) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	return d.Store.Apply(ctx, c, now)
 }
 
-// A director that dies between a submit and the note of it, and the next one, submit one task.
+// If a director dies between a submit and its note, that director and the next one together submit one task.
 func TestADirectorThatDiesDoublesNothing(t *testing.T) {
 	for at := 1; at <= 4; at++ {
 		d := &dying{left: at}
@@ -111,7 +111,7 @@ func TestSeveralDirectorsLandOnce(t *testing.T) {
 	}
 }
 
-// A director that dies while it drops what went back to its conversation leaves no turn behind.
+// A director that dies while it drops a returned landing leaves no turn behind.
 func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		d := &dying{}
@@ -141,8 +141,8 @@ func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
 	}
 }
 
-// A task that was submitted for a landing, but that nobody noted, ends with the landing that is
-// dropped: whether its director has died, or is overtaken.
+// A submitted landing task that was not noted ends when the landing is dropped, whether its director has died
+// or was overtaken.
 func TestWhatNobodyNotedIsDropped(t *testing.T) {
 	for _, state := range []signalbox.LandingState{signalbox.LandingQueued, signalbox.LandingReturned} {
 		for _, dies := range []bool{false, true} {

@@ -19,7 +19,7 @@ const hash = "0123456789abcdef0123456789abcdef01234567"
 
 var coder = signalbox.Agent{Name: "coder", Kind: "fake", URL: "http://127.0.0.1:1", Slots: 1, Fencing: true, Source: signalbox.AgentFromConfig}
 
-// fixture is a director with the agent coder, whose runs the test makes up.
+// fixture is a director with the agent coder, whose runs a test plays.
 type fixture struct {
 	*testing.T
 	*engine.Engine
@@ -27,7 +27,7 @@ type fixture struct {
 	driver *landing.Driver
 	mu     sync.Mutex
 	now    time.Time
-	plain  bool // the agent lands nothing
+	plain  bool // the agent does not support landing
 }
 
 func (f *fixture) Agents() []engine.LiveAgent {
@@ -93,7 +93,7 @@ func (f *fixture) work(wish *signalbox.LandWish) signalbox.Task {
 	return f.task(r.Task.ID)
 }
 
-// turn runs the task with that id, the next of the agent, in the conversation s.
+// turn runs the task with that id, which is the agent's next, in the conversation s.
 func (f *fixture) turn(id string, reason signalbox.Reason) {
 	f.Helper()
 	c, found, err := f.Claim(f.Context(), coder, 0)
@@ -114,7 +114,7 @@ func (f *fixture) ends(t signalbox.Task, o engine.Outcome) {
 	f.must(err)
 }
 
-// lands ends the next landing task; errType "" is a success.
+// lands ends the next landing task; errType "" is success.
 func (f *fixture) lands(errType string) engine.Claimed {
 	f.Helper()
 	f.step()
@@ -176,7 +176,7 @@ func TestWorkThatIsWantedOnABranchLands(t *testing.T) {
 func TestWorkThatConflictsGoesBackToItsConversation(t *testing.T) {
 	f := newFixture(t, nil)
 	id := f.work(nil).ID
-	for range 2 { // asked for twice it is one
+	for range 2 { // requested twice is one
 		_, err := f.driver.Ask(t.Context(), id, signalbox.LandWish{}, "me")
 		f.must(err)
 	}
@@ -265,7 +265,7 @@ func TestALandingTaskThatIsCancelledDropsTheLanding(t *testing.T) {
 	f.is(id, signalbox.LandingDropped)
 }
 
-// Nor does it come back to anybody where its task fails before it has been stopped.
+// Nor is it returned if its task fails before it was stopped.
 func TestALandingThatFailsWhileItIsDroppedIsDropped(t *testing.T) {
 	for _, errType := range []string{"conflict", "land_refused", "land_failed"} {
 		f := newFixture(t, nil)
@@ -310,7 +310,7 @@ func TestWhatCannotLandIsRefused(t *testing.T) {
 			wants("a task that changed nothing", signalbox.CodeConflict)
 		}
 	}
-	// An attempt of before may have changed something.
+	// An earlier attempt may have changed something.
 	f.lands("land_refused")
 	f.is(r.Task.ID, signalbox.LandingStands)
 	wants("a task that was to land, and whose last attempt changed nothing", "")
@@ -322,8 +322,7 @@ func TestWhatCannotLandIsRefused(t *testing.T) {
 	}
 }
 
-// What goes back to its conversation may spend what the task has left; nothing left is nothing to
-// go on with.
+// A returned turn may spend the rest of the task's budget; without a rest there is no turn.
 func TestATurnSpendsWhatTheTaskHasLeft(t *testing.T) {
 	for spent, want := range map[int64]int64{30: 70, 100: 0} {
 		f := newFixture(t, nil)

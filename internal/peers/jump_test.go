@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/peers"
 )
 
-// TestIncidentAServerClockThatJumpsLapsesNobody: a server whose clock is set,
-// forward or back, ends no lease, kills nothing, and no agent is held twice.
+// TestIncidentAServerClockThatJumpsLapsesNobody: if the server's clock is set, forward or back, no lease
+// ends, nothing is killed, and no agent is held twice.
 func TestIncidentAServerClockThatJumpsLapsesNobody(t *testing.T) {
 	inTown(t, 40, func(tn *town) {
 		a, b, c := tn.director("a").start(), tn.director("b").start(), tn.director("c").start()
@@ -21,7 +21,7 @@ func TestIncidentAServerClockThatJumpsLapsesNobody(t *testing.T) {
 			tn.world.JumpClock(by)
 			for range 300 {
 				tn.pass(50 * time.Millisecond)
-				tn.whole(a, b, c) // all of them, at every instant
+				tn.whole(a, b, c) // all agents, at every moment
 			}
 		}
 		if after := tn.whole(a, b, c); !slices.Equal(before, after) {
@@ -44,9 +44,8 @@ func TestIncidentAServerClockThatJumpsLapsesNobody(t *testing.T) {
 	})
 }
 
-// By a clock that is set by more than a day the rows of all are so old that the
-// first director who has looked at it puts them away. The others have not looked
-// yet, and take nobody for one that left.
+// After the clock was set by more than a day, all rows look so old that the first director that reads them
+// removes the others. These have not read yet, and must not conclude that directors left.
 func TestAServerClockThatIsSetByMoreThanADay(t *testing.T) {
 	for offset := time.Duration(0); offset < 4*time.Second; offset += 130 * time.Millisecond {
 		inTown(t, 40, func(tn *town) {
@@ -65,7 +64,7 @@ func TestAServerClockThatIsSetByMoreThanADay(t *testing.T) {
 	}
 }
 
-// Also while agents go from one to another nobody holds one that another holds.
+// Even while agents move, no agent is held twice.
 func TestAServerClockThatJumpsWhileOneJoinsAndOneDrains(t *testing.T) {
 	for _, by := range []time.Duration{30 * time.Second, -30 * time.Second, -time.Hour} {
 		for _, after := range []time.Duration{0, 500 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
@@ -83,7 +82,7 @@ func TestAServerClockThatJumpsWhileOneJoinsAndOneDrains(t *testing.T) {
 				}()
 				for range 400 {
 					tn.pass(50 * time.Millisecond)
-					tn.share(a, b, c) // and Gained fails where Lost is still at it
+					tn.share(a, b, c) // and Gained fails if Lost is still running
 				}
 				<-done
 				if n := tn.whole(a, b, c); n[0] != 0 || n[1] == 0 || n[2] == 0 {
@@ -97,9 +96,8 @@ func TestAServerClockThatJumpsWhileOneJoinsAndOneDrains(t *testing.T) {
 	}
 }
 
-// TestIncidentAServerClockThatGoesBackKeepsNobodyAlive: one that dies as the
-// server's clock goes back has its agents taken in time, not when that clock has
-// come to where it was.
+// TestIncidentAServerClockThatGoesBackKeepsNobodyAlive: if a director dies while the server's clock is set
+// back, its agents are taken in time, not when that clock is where it was again.
 func TestIncidentAServerClockThatGoesBackKeepsNobodyAlive(t *testing.T) {
 	for _, by := range []time.Duration{-5 * time.Second, -30 * time.Second, -5 * time.Minute, -48 * time.Hour} {
 		inTown(t, 40, func(tn *town) {
@@ -126,13 +124,13 @@ func TestIncidentAServerClockThatGoesBackKeepsNobodyAlive(t *testing.T) {
 	}
 }
 
-// A machine that stood still without its own clocks counting it (a virtual one,
-// while its host moved it) lets go of what others took as soon as it hears.
+// A machine that was paused without its clocks noticing (a virtual machine that was migrated) releases what
+// others took as soon as it learns of it.
 func TestIncidentAMachineWhoseClocksStoodStillLetsGo(t *testing.T) {
 	inTown(t, 40, func(tn *town) {
 		a, b := tn.director("a").start(), tn.director("b").start()
 		tn.pass(7 * time.Second)
-		goOn := a.kill() // what it is told from now on may come late: only what it holds counts
+		goOn := a.kill() // late calls are possible: only what it holds counts
 		const still = 30 * time.Second
 		for range 300 {
 			a.note(func() { a.behind += still / 300 })

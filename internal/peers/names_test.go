@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// A name that another process lives by is not taken from it.
+// A name that a live process uses is not taken from it.
 func TestANameThatIsUsedIsRefused(t *testing.T) {
 	inTown(t, 20, func(tn *town) {
 		a := tn.director("a").start()
@@ -28,8 +28,7 @@ func TestANameThatIsUsedIsRefused(t *testing.T) {
 	})
 }
 
-// One that died, or stands still, is followed by another of its name; if it
-// comes back it has to end.
+// A process that died, or is paused, is replaced by another of its name; if it comes back it must end.
 func TestANameWhoseProcessStandsStillIsTakenOver(t *testing.T) {
 	inTown(t, 20, func(tn *town) {
 		a := tn.director("a").start()
@@ -50,8 +49,7 @@ func TestANameWhoseProcessStandsStillIsTakenOver(t *testing.T) {
 	})
 }
 
-// A restart at the same address has its agents again at once: the one before
-// cannot be there any more.
+// A restart at the same address gets its agents back at once: the previous process cannot be alive.
 func TestARestartTakesItsOwnAgainAtOnce(t *testing.T) {
 	inTown(t, 20, func(tn *town) {
 		a := tn.director("a").start()

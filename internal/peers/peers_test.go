@@ -17,15 +17,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// town is a store with directors over it, within a synctest bubble: time passes
-// when nobody has anything to do.
+// town is a store with directors over it, in a synctest bubble: time advances when all goroutines are
+// blocked.
 type town struct {
 	*testing.T
 	world  *peerstest.World
 	agents []string
 
 	mu     sync.Mutex
-	holder map[string]string // who follows each agent, as Gained and Lost say
+	holder map[string]string // who follows each agent, according to Gained and Lost
 }
 
 func inTown(t *testing.T, agents int, f func(tn *town)) {
@@ -48,10 +48,10 @@ type someone struct {
 	peers *peers.Peers
 
 	mu           sync.Mutex
-	behind       time.Duration // what its own clock did not count
-	lost         int           // how often Lost was called
+	behind       time.Duration // time that its own clock did not count
+	lost         int           // number of calls of Lost
 	holdingsLost int
-	slow         time.Duration // what Lost takes
+	slow         time.Duration // duration of Lost
 	killed       bool
 	gained       []time.Time
 	lapses       []bool
@@ -59,7 +59,7 @@ type someone struct {
 	superseded   error
 }
 
-// director makes a director; change may alter what it says of itself.
+// director makes a director; change may modify its row.
 func (tn *town) director(id string, change ...func(*store.Director)) *someone {
 	tn.Helper()
 	s := &someone{tn: tn, id: id, view: tn.world.View()}
@@ -94,7 +94,7 @@ func (s *someone) note(f func()) {
 	f()
 }
 
-// gain checks that nobody else follows the agents.
+// gain checks that no other director follows the agents.
 func (s *someone) gain(agents []string) {
 	s.note(func() { s.gained = append(s.gained, time.Now()) })
 	s.tn.mu.Lock()
@@ -135,11 +135,10 @@ func (s *someone) start() *someone {
 	return s
 }
 
-// freeze is what a process that stands still looks like to the others. Whether
-// it holds on to agents is asked on, by its own clock.
+// freeze pauses a process, as others see it. Whether it holds agents can still be asked, by its own clock.
 func (s *someone) freeze() (goOn func()) { return s.view.Hang() }
 
-// kill ends it without a word: what it does from then on counts for nothing.
+// kill ends it like a crash: nothing that it does later counts.
 func (s *someone) kill() (goOn func()) {
 	goOn = s.freeze()
 	s.tn.mu.Lock()
@@ -158,8 +157,7 @@ func (tn *town) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// share counts what each director holds, and fails where an agent is held
-// twice.
+// share counts what each director holds, and fails if an agent is held twice.
 func (tn *town) share(all ...*someone) []int {
 	tn.Helper()
 	n := make([]int, len(all))
@@ -201,7 +199,7 @@ func TestOneDirectorHoldsAllAtOnce(t *testing.T) {
 	})
 }
 
-// One that joins gets its share and no more, and nobody is held twice.
+// A director that joins gets its share and no more, and no agent is held twice.
 func TestADirectorThatJoinsMovesOnlyItsShare(t *testing.T) {
 	inTown(t, 300, func(tn *town) {
 		a, b := tn.director("a").start(), tn.director("b").start()
@@ -254,9 +252,8 @@ func TestADeadDirectorsAgentsAreTakenWithinItsLeaseAndASecond(t *testing.T) {
 	})
 }
 
-// TestIncidentPausedDirectorHoldsNothing: a process that stood still (SIGSTOP,
-// a long pause of its machine) and wakes must not go on with what others have
-// taken meanwhile.
+// TestIncidentPausedDirectorHoldsNothing: a process that was paused (SIGSTOP, a long pause of its machine)
+// and resumes must not continue with what others have taken meanwhile.
 func TestIncidentPausedDirectorHoldsNothing(t *testing.T) {
 	inTown(t, 40, func(tn *town) {
 		a, b := tn.director("a").start(), tn.director("b").start()
@@ -265,7 +262,7 @@ func TestIncidentPausedDirectorHoldsNothing(t *testing.T) {
 		goOn := a.freeze()
 		for range 300 {
 			tn.pass(100 * time.Millisecond)
-			tn.share(a, b) // never twice, at no instant
+			tn.share(a, b) // never twice, at any moment
 		}
 		if n := tn.share(a, b); n[0] != 0 || n[1] != 40 {
 			tn.Fatalf("after 30 s: %v", n)
@@ -331,7 +328,7 @@ func TestOneThatLeavesIsFollowedAtOnce(t *testing.T) {
 	})
 }
 
-// One that drains gives its agents away while it still beats.
+// A director that drains gives its agents away while it still sends beats.
 func TestYieldGivesAllToTheOthers(t *testing.T) {
 	inTown(t, 40, func(tn *town) {
 		a, b := tn.director("a").start(), tn.director("b").start()
@@ -349,8 +346,8 @@ func TestYieldGivesAllToTheOthers(t *testing.T) {
 	})
 }
 
-// An agent that was removed and added again belongs to the one that should
-// have it, though its row in the store went.
+// An agent that was removed and added again is taken by the director that should hold it, although its
+// holding in the store was deleted.
 func TestAnAgentThatWasRemovedAndAddedIsTakenAnew(t *testing.T) {
 	inTown(t, 10, func(tn *town) {
 		a := tn.director("a").start()
@@ -415,8 +412,7 @@ func TestAStoreThatIsAwayAtTheStartIsAnError(t *testing.T) {
 	})
 }
 
-// One that has just started, or come back, is not put away by those that have
-// not seen it yet.
+// A director that has just started, or come back, is not removed by those that have not seen it yet.
 func TestIncidentADirectorThatJustBeganIsNotGone(t *testing.T) {
 	inTown(t, 4, func(tn *town) {
 		a := tn.director("a").start()

@@ -30,7 +30,7 @@ func TestBurstThenRate(t *testing.T) {
 	}
 	take("a", 1, 0, 6*time.Second)
 	take("b", 1, 0, 0)
-	take("a", 1, 5*time.Second, time.Second) // a refusal has taken nothing
+	take("a", 1, 5*time.Second, time.Second) // a refusal takes nothing
 	take("a", 1, 6*time.Second, 0)
 	take("a", 3, time.Minute, 0)
 	take("a", 5, time.Minute, 18*time.Second) // more than the burst needs a full bucket
@@ -50,7 +50,7 @@ func TestZeroRateIsNoLimit(t *testing.T) {
 	}
 }
 
-// A full bucket makes room before one that is not.
+// Full buckets are removed before others.
 func TestKeysAreBounded(t *testing.T) {
 	l := ratelimit.New[string](ratelimit.Rate{N: 1, Per: time.Hour, Burst: 1}, 100)
 	for i := range 99 {
@@ -95,8 +95,7 @@ func TestConcurrentTakesAreCounted(t *testing.T) {
 	}
 }
 
-// In no stretch of time is more taken than the burst and what the rate brings in it, and
-// what is told to wait may be taken when the wait is over.
+// In no time span is more taken than the burst plus the rate, and what must wait may be taken after the wait.
 func TestNoStretchTakesMoreThanTheRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := ratelimit.Rate{

@@ -33,7 +33,7 @@ func TestIncidentClockJumpFiresTwice(t *testing.T) {
 			fx.wantHistory(row.ID, "03T01:00 queued")
 			fx.jumpClock(-24 * time.Hour)
 			advance(23*time.Hour + 29*time.Minute)
-			fx.wantHistory(row.ID, "03T01:00 queued") // all this has been
+			fx.wantHistory(row.ID, "03T01:00 queued") // these have fired already
 			row = fx.get(row.ID)
 			if next := s.Next(row, 1); len(next) != 1 || !next[0].Equal(time.Date(2000, 1, 3, 2, 0, 0, 0, time.UTC)) {
 				t.Errorf("next: %v", next)
@@ -57,7 +57,7 @@ func TestIncidentClockJumpFiresTwice(t *testing.T) {
 				}
 			}
 			advance(48 * time.Hour)
-			// 2 January, 12:00 has been and does not fire again.
+			// 2 January, 12:00 has fired and does not fire again.
 			fx.wantHistory(row.ID, "02T00:00 queued, 02T12:00 queued, 03T00:00 queued, 03T12:00 queued")
 			if n := fx.queue.made(); n != 4 {
 				t.Errorf("%d tasks", n)
@@ -113,7 +113,7 @@ func TestDaylightSavingTransitions(t *testing.T) {
 		until := func(at time.Time) {
 			fx.jumpClock(at.Sub(fx.now()))
 			advance(2 * time.Second)
-			for _, row := range []signalbox.Schedule{daily, hourly} { // what was skipped on the way is not the matter
+			for _, row := range []signalbox.Schedule{daily, hourly} { // the skipped ones do not matter here
 				for _, on := range []bool{false, true} {
 					if _, err := s.SetEnabled(t.Context(), row.ID, on, "kim"); err != nil {
 						t.Fatal(err)

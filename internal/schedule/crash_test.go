@@ -198,7 +198,7 @@ func TestOpenFiringIsTakenOverByAnotherScheduler(t *testing.T) {
 		fx.wantHistory(row.ID, "01T01:00 firing")
 		two := fx.start()
 		advance(20 * time.Second)
-		fx.wantHistory(row.ID, "01T01:00 firing") // the first one might still be at it
+		fx.wantHistory(row.ID, "01T01:00 firing") // the first scheduler might still submit it
 		advance(10 * time.Second)
 		fx.wantHistory(row.ID, "01T01:00 queued")
 		fx.wantTasks("01T01:00:00")
@@ -220,8 +220,7 @@ func TestRecoveredFiringIsNotSubmittedTooLate(t *testing.T) {
 		{missed(signalbox.MissedSkip, 24*time.Hour), time.Hour, "01T01:00 skipped_missed", 0},
 		{missed(signalbox.MissedOnce, 24*time.Hour), time.Hour, "01T01:00 queued", 24 * time.Hour},
 		{missed(signalbox.MissedOnce, time.Hour), 2 * time.Hour, "01T01:00 skipped_missed", 0},
-		// The task was made, has ended, and was pruned with its key: a second one
-		// would be made.
+		// The task was made, has ended, and was pruned with its key: a retry would make a second one.
 		{missed(signalbox.MissedOnce, 24*time.Hour), 2 * time.Hour, "01T01:00 skipped_missed", time.Hour},
 	} {
 		withFixture(t, func(t *testing.T, fx *fixture) {

@@ -108,7 +108,7 @@ func TestScheduleLifecycle(t *testing.T) {
 			t.Errorf("enabled: %+v, %v", row, err)
 		}
 		fx.queue.end("queue-1")
-		fx.wantTasks("01T02:00:00") // what passed meanwhile was not missed
+		fx.wantTasks("01T02:00:00") // instants while disabled were not missed
 		if err := s.Remove(t.Context(), "nightly", "kim"); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestEditIsRetriedAfterConcurrentChange(t *testing.T) {
 		s := fx.start()
 		row := fx.add(s, "0 1 * * *")
 		meanwhile := 3
-		fx.refuse(func(signalbox.Schedule) error { // it is asked between the two
+		fx.refuse(func(signalbox.Schedule) error { // called between the two
 			if meanwhile--; meanwhile >= 0 {
 				if _, err := s.SetEnabled(t.Context(), row.ID, meanwhile%2 == 1, "lee"); err != nil {
 					t.Error(err)

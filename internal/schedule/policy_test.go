@@ -97,7 +97,7 @@ func TestFullQueueIsRetriedUntilNextInstant(t *testing.T) {
 		advance(2 * time.Minute)
 		fx.wantHistory(row.ID, "01T01:00 queued")
 		fx.queue.set(func(q *queue) { q.fail, q.byID["queue-1"].ended = queueFull(50), true })
-		advance(98 * time.Minute) // 02:00 has no room, at 03:00 the next comes
+		advance(98 * time.Minute) // 02:00 has no room, at 03:00 the next one comes
 		fx.wantHistory(row.ID, "01T01:00 queued, 01T02:00 skipped_queue_full, 01T03:00 firing")
 		if n := fx.queue.made(); n != 1 {
 			t.Errorf("%d tasks", n)

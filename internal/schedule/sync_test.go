@@ -96,7 +96,7 @@ func TestSyncFollowsConfiguration(t *testing.T) {
 			t.Error(err)
 		}
 		sync(job("one", "@hourly", true), job("two", "@daily", false))
-		want("one @hourly off, two @daily") // what was set through the API stands
+		want("one @hourly off, two @daily") // a value set through the API is kept
 		sync(job("one", "@hourly", false), job("two", "@daily", true))
 		sync(job("one", "@hourly", true), job("two", "@daily", false))
 		want("one @hourly, two @daily off") // until the file changes it
@@ -112,7 +112,7 @@ func TestSyncFollowsConfiguration(t *testing.T) {
 		s.stop()
 		s = fx.start()
 		sync(job("one", "@hourly", true), job("three", "@daily", true))
-		want("one @hourly off, three @daily") // over a restart too
+		want("one @hourly off, three @daily") // after a restart, too
 		fx.wantLog("a job is enabled in the configuration, but was disabled since")
 
 		fx.refuse(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// parked is an engine at which a run of coder has met the limit of account claude-1, which
-// resets in an hour, with another task behind it.
+// parked returns an engine at which a run of coder has met the limit of account claude-1, which resets in an
+// hour, with another task after it.
 func parked(t *testing.T) (*engine.Engine, *telemetry.Metrics, signalbox.Agent, signalbox.Task) {
 	t.Helper()
 	e, _, a := newEngine(t)
@@ -32,7 +32,7 @@ func parked(t *testing.T) (*engine.Engine, *telemetry.Metrics, signalbox.Agent, 
 	return e, m, a, park(t, e, a, accounts.Usage)
 }
 
-// park has an agent run the next task, up to a limit.
+// park makes an agent run the next task, up to a limit.
 func park(t *testing.T, e *engine.Engine, a signalbox.Agent, kind accounts.LimitKind) signalbox.Task {
 	t.Helper()
 	c, found, err := e.Claim(t.Context(), a, 0)
@@ -80,14 +80,13 @@ func TestMetricsOfAccounts(t *testing.T) {
 	}
 	has(t, scrape(t, m), `signalbox_account_open{account="claude-1"} 1`, `signalbox_account_signed_out{account="claude-1"} 0`,
 		`signalbox_account_parked_tasks{account="claude-1"} 0`, `signalbox_account_waiting_tasks{account="claude-1"} 0`, `signalbox_parked_tasks{gate="account"} 0`)
-	// A provider that is overloaded closes no account; a claim of what was parked is no wait.
+	// An overloaded provider closes no account; the claim of a parked task is not a wait.
 	park(t, e, a, accounts.Overloaded)
 	has(t, scrape(t, m), `signalbox_account_open{account="claude-1"} 1`, `signalbox_parked_tasks{gate="time"} 1`, `signalbox_task_parks_total{gate="time"} 1`,
 		`signalbox_task_wait_seconds_count{queue_kind="work"} 1`, `signalbox_task_wait_seconds_count{queue_kind="agent"} 0`)
 }
 
-// Names of accounts come from agents: no more than 100 have figures, and those that are not
-// open are among them.
+// Names of accounts come from agents: at most 100 have values, including those that are not open.
 func TestMetricsOfManyAccounts(t *testing.T) {
 	e, _, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// Each figure that is bounded has a series; those of budgets that are used up come first.
+// Each limited figure has a series; those of used-up budgets come first.
 func TestMetricsOfBudgets(t *testing.T) {
 	agents := map[string]signalbox.Budget{"coder": {NanoUSD: 2e9, Tokens: 1000}, "zoe": {Tokens: 5}}
 	for n := range 120 {

@@ -18,8 +18,7 @@ import (
 
 const contrib = "../../contrib"
 
-// What is handed out for Prometheus and Grafana asks only for metrics and
-// labels that there are.
+// The files for Prometheus and Grafana use only existing metrics and labels.
 
 var (
 	metricForm   = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
@@ -29,7 +28,7 @@ var (
 	rangeForm    = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// everywhere are labels that Prometheus itself gives.
+// everywhere are labels that Prometheus itself adds.
 var everywhere = map[string]bool{"job": true, "instance": true, "le": true}
 
 // words of PromQL that the files use.
@@ -37,8 +36,8 @@ var words = []string{
 	"sum", "max", "min", "topk", "rate", "increase", "histogram_quantile", "by", "on", "and", "or", "unless", "without", "ignoring", "label_values",
 }
 
-// known are the metrics that an expression may name, with their labels; those
-// of a recorded rule are those that it groups by.
+// known are the metrics that an expression may name, with their labels; a recorded rule has the labels that
+// it groups by.
 type known map[string]map[string]bool
 
 func newKnown(t *testing.T) known {
@@ -60,8 +59,7 @@ func newKnown(t *testing.T) known {
 	return k
 }
 
-// check returns what is wrong with an expression, and the labels of its result
-// as far as a grouping says them.
+// check returns what is wrong with an expression, and the labels of its result if a grouping defines them.
 func (k known) check(expr string) (problems []string, labels map[string]bool) {
 	labels = map[string]bool{}
 	if depth := strings.Count(expr, "(") - strings.Count(expr, ")"); depth != 0 {
@@ -105,7 +103,7 @@ func (k known) check(expr string) (problems []string, labels map[string]bool) {
 	return problems, labels
 }
 
-// values wants each value that an expression names to be one that there is.
+// values wants each label value in an expression to exist.
 func values(expr string, seen map[string]map[string]map[string]bool) (problems []string) {
 	for _, m := range regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}`).FindAllStringSubmatch(expr, -1) {
 		for _, l := range labelForm.FindAllStringSubmatch(m[2], -1) {
@@ -182,8 +180,7 @@ func TestRulesAndAlertsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// Where Prometheus is installed (Debian: the package prometheus) its own tool
-// reads the files too.
+// If Prometheus is installed (Debian: the package prometheus), its own tool checks the files, too.
 func TestPromtoolReadsTheRules(t *testing.T) {
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -267,7 +264,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-// A check that finds nothing would pass anything.
+// A check that never finds anything would pass everything.
 func TestTheCheckFindsWhatIsWrong(t *testing.T) {
 	k, seen := newKnown(t), valuesOf(t)
 	for _, expr := range []string{

@@ -23,15 +23,14 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// metric is one as a registry has it, or as the page tells of it.
+// metric is a metric of a registry, or of the page.
 type metric struct {
 	kind   string
 	labels []string
 	where  string
 }
 
-// families are the metrics of the parts of Signalbox, after everything that
-// they count has happened.
+// families are the metrics of the parts of Signalbox, after all counted events have happened.
 type families struct{ director, scheduler []*dto.MetricFamily }
 
 var exercised = sync.OnceValues(exercise)
@@ -66,7 +65,7 @@ func exercise() (families, error) {
 	return out, err
 }
 
-// work has a queue and its tools do what is counted.
+// work makes a queue and its tools do everything that is counted.
 func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) error {
 	ctx := context.Background()
 	a, err := e.PutAgent(ctx, signalbox.Agent{Name: "coder", Kind: "demo", URL: "http://127.0.0.1:9000", Slots: 1}, "")
@@ -81,7 +80,7 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 	if err := e.HearAccount(ctx, "coder", accounts.News{Name: "claude-1", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 40}}}); err != nil {
 		return err
 	}
-	for range 3 { // the last finds no room
+	for range 3 { // the last one finds no room
 		if _, err := e.Submit(ctx, engine.NewTask{Prompt: "p"}); err != nil {
 			m.Refused(signalbox.CodeOf(err))
 		}
@@ -148,7 +147,7 @@ func (calendar) Due(s signalbox.Schedule) time.Time {
 	return noon().Add(time.Hour)
 }
 
-// everything are the metrics of the director, by name.
+// everything returns the metrics of the director, by name.
 func everything(t *testing.T) map[string]metric {
 	t.Helper()
 	f, err := exercised()
@@ -174,7 +173,7 @@ func byName(families []*dto.MetricFamily) map[string]metric {
 	return out
 }
 
-// valuesOf are the values of labels whose set is known in advance.
+// valuesOf are the values of labels with a fixed set.
 func valuesOf(t *testing.T) map[string]map[string]map[string]bool {
 	t.Helper()
 	f, err := exercised()
@@ -229,8 +228,7 @@ func page(t *testing.T) map[string]metric {
 	return out
 }
 
-// docs/metrics.md has every metric, and no other, with its type and labels and
-// with who has it.
+// docs/metrics.md has every metric, and no other, with its type, its labels and the parts that have it.
 func TestMetricsAreDocumented(t *testing.T) {
 	f, err := exercised()
 	if err != nil {
@@ -256,8 +254,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// The metrics of schedules are those of the scheduler, and a firing counts
-// once it is decided.
+// The metrics of schedules are the scheduler's, and a firing counts once it is decided.
 func TestMetricsOfSchedules(t *testing.T) {
 	e, _, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)
@@ -274,15 +271,14 @@ func TestMetricsOfSchedules(t *testing.T) {
 	}
 }
 
-// fullDisk is a store that can keep nothing more.
+// fullDisk is a store that can store nothing more.
 type fullDisk struct{ *memory.Store }
 
 func (fullDisk) Submit(context.Context, store.Submission) (store.Submitted, error) {
 	return store.Submitted{}, signalbox.Errorf(signalbox.CodeStoreFailed, "no space left on the disk")
 }
 
-// The store's verbs are timed, and those counted that it cannot carry out; one
-// whose caller went away is none of them.
+// The store's verbs are timed, and failures counted; a verb whose caller gave up is not a failure.
 func TestTheStoreIsTimed(t *testing.T) {
 	timed := telemetry.TimeStore(fullDisk{memory.New(memory.Options{})})
 	e := engine.New(timed, engine.Options{Sealer: sealer(t)})

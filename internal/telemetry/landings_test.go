@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// Work that is to land is counted by state, from the end of its task until it has landed or is
+// Landings are counted by state, from the end of the task until the work has landed or the landing is
 // dropped.
 func TestMetricsOfLandings(t *testing.T) {
 	e, s, a := newEngine(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// line logs one record at a fixed time and returns what was written.
+// line logs one record at a fixed time and returns the output.
 func line(t *testing.T, format string, level slog.Level, msg string, args ...any) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -119,7 +119,7 @@ func TestMetricsFollowTheTasks(t *testing.T) {
 	}
 }
 
-// A tool task waits for no agent and is none's: its times stand apart.
+// A tool task waits for no agent: its times are separate.
 func TestTimesOfToolTasksStandApart(t *testing.T) {
 	e, _, a := newEngine(t)
 	m := telemetry.NewMetrics(e)
@@ -201,7 +201,7 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "submits/s")
 }
 
-// The director's own executor is counted by its slots, and not among agents.
+// The slots of the director's own executor are counted, but not among agents'.
 func TestToolTaskSlots(t *testing.T) {
 	e, _, _ := newEngine(t)
 	e.AddLive(executors{})

@@ -96,8 +96,7 @@ func (r *receiver) take(t *testing.T, req *http.Request, data []byte) {
 	}
 }
 
-// A queued call arrives at the receiver as a tree of spans, and the metrics
-// under the names that they have everywhere.
+// A queued call arrives at the receiver as a tree of spans, and the metrics with their usual names.
 func TestSpansAndMetricsReachAReceiver(t *testing.T) {
 	r := newReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
@@ -153,7 +152,7 @@ func hexOf(b []byte) string {
 	return string(out)
 }
 
-// Nothing is set up where nothing is asked for, or for what cannot be had.
+// Nothing is set up without a configuration, or for an unsupported one.
 func TestNothingIsSentUnlessAskedFor(t *testing.T) {
 	const somewhere = "http://127.0.0.1:1"
 	for name, c := range map[string]struct {
@@ -178,8 +177,8 @@ func TestNothingIsSentUnlessAskedFor(t *testing.T) {
 	}
 }
 
-// A receiver that takes connections and never answers, and one that is not
-// there: calls are as quick as ever, and the end is bounded.
+// With a receiver that accepts connections and never answers, or is not there, calls are as fast as ever, and
+// Close is bounded.
 func TestADeadReceiverStopsNothing(t *testing.T) {
 	hang := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
@@ -198,7 +197,7 @@ func TestADeadReceiverStopsNothing(t *testing.T) {
 			s := newTools(t, m, gateway.Options{Traces: o.Traces()})
 			close(s.letGo)
 			begin := time.Now()
-			for range 5000 { // more than the exporter keeps
+			for range 5000 { // more than the exporter buffers
 				if err := quick(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
@@ -207,7 +206,7 @@ func TestADeadReceiverStopsNothing(t *testing.T) {
 				t.Errorf("5,000 calls took %v", took)
 			}
 			begin = time.Now()
-			_ = o.Close() // it says that not all was sent
+			_ = o.Close() // it reports that not all was sent
 			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("the end took %v", took)
 			}
@@ -218,8 +217,8 @@ func TestADeadReceiverStopsNothing(t *testing.T) {
 	}
 }
 
-// nothingLeft wants all goroutines to end. On a busy machine the last of the
-// exporter's take longer than goleak by itself is ready to wait.
+// nothingLeft wants all goroutines to end. On a busy machine, the exporter's last ones take longer than
+// goleak waits by default.
 func nothingLeft(t *testing.T, options ...goleak.Option) {
 	t.Helper()
 	var err error

@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// held is a provider whose calls last until they are let go.
+// held is a provider whose calls last until they are released.
 type held struct {
 	begun, letGo chan struct{}
 }
@@ -49,7 +49,7 @@ type tools struct {
 	*held
 	metrics *telemetry.ToolMetrics
 	queues  *toolqueue.Queues
-	queued  chan struct{} // a call has begun to wait
+	queued  chan struct{} // a call has started to wait
 }
 
 func newTools(t *testing.T, m *telemetry.ToolMetrics, o gateway.Options) *tools {
@@ -100,8 +100,7 @@ func has(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// Seed tool-queue-manager, steps 7 and 9: depth, last wait and histogram, under
-// our names and the seed's.
+// Seed tool-queue-manager, steps 7 and 9: depth, last wait and histogram, under our names and the seed's.
 func TestToolQueueMetricsFollowTheQueues(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := newTools(t, telemetry.NewToolMetrics(reg, true), gateway.Options{})
@@ -152,8 +151,8 @@ func TestToolQueueMetricsFollowTheQueues(t *testing.T) {
 	}
 }
 
-// An abort left the depth gauge where it was until the next change (notes on
-// tool-queue-manager). Now it is read from the line itself.
+// Incident (tool-queue-manager): an abort left the depth gauge stale until the next change. Now it is read
+// from the queue itself.
 func TestIncidentAbortLeavesTheDepthGaugeStale(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := newTools(t, telemetry.NewToolMetrics(reg, false), gateway.Options{})
@@ -201,7 +200,7 @@ func TestServersDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	has(t, text, `signalbox_tool_calls_total{outcome="ok",server="other"} 200`)
 }
 
-// The metrics of tools stand beside the engine's, in one answer.
+// The metrics of tools and of the engine are in the same answer.
 func TestToolMetricsAreInTheOneAnswer(t *testing.T) {
 	e, _, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)

@@ -43,7 +43,7 @@ func newTraced(t *testing.T) *traced {
 	return x
 }
 
-// trace begins to trace the engine's tasks.
+// trace starts to trace the engine's tasks.
 func (x *traced) trace() {
 	x.otel = telemetry.StartOTel(x.t.Context(), telemetry.OTelOptions{})
 	x.traces = x.otel.Tasks(x.Engine)
@@ -79,8 +79,7 @@ func under(parent string) context.Context {
 	return gateway.WithMetaTrace(context.Background(), []byte(`{"traceparent":"`+parent+`"}`))
 }
 
-// claim gives the next task to the agent, as the dispatcher does, and returns
-// what that tells the agent.
+// claim gives the next task to the agent, like the dispatcher, and returns the agent's traceparent.
 func (x *traced) claim() (c engine.Claimed, traceparent string) {
 	x.t.Helper()
 	c = claim(x.t, x.Engine, x.agent)
@@ -100,8 +99,7 @@ func (x *traced) finish(t signalbox.Task, reason signalbox.Reason) {
 	x.must(err)
 }
 
-// spans ends the tracing and returns what came, by name, in the order of their
-// ends.
+// spans ends the tracing and returns the received spans, by name, in the order of their ends.
 func (x *traced) spans() map[string][]*spanpb.Span {
 	x.t.Helper()
 	x.must(x.otel.Close())
@@ -117,7 +115,7 @@ func (x *traced) spans() map[string][]*spanpb.Span {
 	return out
 }
 
-// one is the only span of a name.
+// one returns the only span of a name.
 func one(t *testing.T, spans map[string][]*spanpb.Span, name string) *spanpb.Span {
 	t.Helper()
 	if len(spans[name]) != 1 {
@@ -146,8 +144,8 @@ func attr(s *spanpb.Span, key string) string {
 	return ""
 }
 
-// From the caller's span to the end of the run: one trace, each span under the
-// one before, and the agent told of the run.
+// From the caller's span to the end of the run there is one trace, each span is a child of the previous one,
+// and the agent gets the run's span.
 func TestATaskIsOneTraceFromSubmitToResult(t *testing.T) {
 	x := newTraced(t)
 	task := x.submit(callersParent, engine.NewTask{Source: signalbox.SourceScheduler, SourceJob: "nightly", Env: map[string]string{"KEY": "a secret"}})
@@ -178,16 +176,15 @@ func TestATaskIsOneTraceFromSubmitToResult(t *testing.T) {
 	}
 }
 
-// An attempt that did not lead to a run is a span with what went wrong, and
-// the next one has a wait and a span of its own, from the instant at which the
-// one before ended.
+// An attempt that did not lead to a run is a span with its failure, and the next attempt has its own wait and
+// span, from the moment at which the previous one ended.
 func TestEachAttemptIsASpan(t *testing.T) {
 	x := newTraced(t)
 	x.spans()
 	var readings atomic.Int64
 	now := time.Now()
 	x.Engine = engine.New(storeOf(x), engine.Options{Sealer: sealer(t), Now: func() time.Time {
-		return now.Add(time.Duration(readings.Add(1)) * time.Millisecond) // two readings are two instants
+		return now.Add(time.Duration(readings.Add(1)) * time.Millisecond) // two readings are two moments
 	}})
 	x.SetLive(fleet{x.agent})
 	x.trace()
@@ -217,14 +214,14 @@ func TestEachAttemptIsASpan(t *testing.T) {
 	}
 }
 
-// A director that takes up an execution tells the span that the one before it
-// would have told: the agent's spans keep their parent.
+// A director that takes over an execution creates the same span as the previous director would have: the
+// agent's spans keep their parent.
 func TestARestartedDirectorTellsTheSameSpan(t *testing.T) {
 	x := newTraced(t)
 	x.submit("", engine.NewTask{})
 	c, told := x.claim()
 	x.accept(c)
-	first := x.spans() // it is gone, with the run in flight
+	first := x.spans() // the first director is gone, with the run in flight
 	if len(first["attempt"])+len(first["run"]) != 0 {
 		t.Fatalf("a run that goes on has ended: %v", first)
 	}
@@ -245,8 +242,8 @@ func TestARestartedDirectorTellsTheSameSpan(t *testing.T) {
 	}
 }
 
-// A run that is parked has not failed, and the one that goes on with it links to it: also where
-// the director was restarted meanwhile.
+// A parked run has not failed, and the run that continues it links to it, even if the director was restarted
+// meanwhile.
 func TestAParkedRunIsLinkedToTheNext(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		x := newTraced(t)
@@ -284,7 +281,7 @@ func TestAParkedRunIsLinkedToTheNext(t *testing.T) {
 	}
 }
 
-// A task that ends while it waits has a wait that says so.
+// If a task ends while it waits, its wait span says so.
 func TestAWaitThatLeadsToNothingIsASpan(t *testing.T) {
 	x := newTraced(t)
 	task := x.submit(callersParent, engine.NewTask{})
@@ -298,8 +295,7 @@ func TestAWaitThatLeadsToNothingIsASpan(t *testing.T) {
 	}
 }
 
-// A submit that is refused is a span with the code; what is called in an
-// execution is a part of its trace.
+// A refused submit is a span with the code; calls made in an execution are part of its trace.
 func TestCallsOfAnExecutionAreOfItsTrace(t *testing.T) {
 	x := newTraced(t)
 	task := x.submit(callersParent, engine.NewTask{})
@@ -326,8 +322,8 @@ func TestCallsOfAnExecutionAreOfItsTrace(t *testing.T) {
 	}
 }
 
-// Without a receiver no span is made, and the caller's trace goes on to the
-// agent as it came. A caller that wants no spans gets none.
+// Without a receiver no span is created, and the caller's trace is passed to the agent unchanged. A caller's
+// decision not to sample is respected.
 func TestATraceGoesOnWhereNoneIsKept(t *testing.T) {
 	e, _, a := newEngine(t)
 	traces := telemetry.NewTraces(e, nil)

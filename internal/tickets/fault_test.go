@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// A process that dies gives its slots back when they run out, and what it
-// called is told before that, should it still live.
+// The slots of a process that dies become free when they expire. Its calls are told before that, in case it
+// is still alive.
 func TestIncidentADeadProcessGivesItsSlotsBack(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, a, b *process) {
 		held := a.take(t, Tool("holder"))
@@ -40,7 +40,7 @@ func TestIncidentADeadProcessGivesItsSlotsBack(t *testing.T) {
 		}
 		held.Release()
 		a.wire.mend()
-		time.Sleep(time.Minute) // what comes late does nothing
+		time.Sleep(time.Minute) // late steps have no effect
 		b.counts(t, 1, 0)
 		next.Release()
 		b.counts(t, 0, 0)
@@ -63,7 +63,7 @@ func TestAShortAbsenceLosesNothing(t *testing.T) {
 			t.Fatal("something was lost")
 		}
 		a.wire.sever()
-		held.Release() // while nobody hears it
+		held.Release() // while the store is out of reach
 		time.Sleep(3 * time.Second)
 		a.wire.mend()
 		first.Has().Release()
@@ -71,7 +71,7 @@ func TestAShortAbsenceLosesNothing(t *testing.T) {
 	})
 }
 
-// Without an answer nobody waits for longer than a ticket would last.
+// Without an answer no call waits for longer than a ticket lasts.
 func TestCallsAreRefusedWhereTheStoreIsOutOfReach(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, a, b *process) {
 		held := b.take(t, Tool("holder"))
@@ -99,7 +99,7 @@ func TestCallsAreRefusedWhereTheStoreIsOutOfReach(t *testing.T) {
 	})
 }
 
-// A call with no time to wait asks once, and leaves no place in line.
+// A call with no time to wait asks once, and leaves no ticket in line.
 func TestNoTimeToWaitInASharedQueue(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, a, b *process) {
 		held := b.take(t, Tool("holder"))
@@ -119,12 +119,12 @@ func TestNoTimeToWaitInASharedQueue(t *testing.T) {
 	})
 }
 
-// A process that stood still for longer than its tickets last (a machine that
-// slept, a debugger) finds that they are gone.
+// A process that was paused for longer than its tickets last (a machine that slept, a debugger) finds that
+// they are gone.
 func TestIncidentAProcessThatStoodStillHasLostItsSlots(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: time.Hour}}, func(t *testing.T, a, b *process) {
 		held := a.take(t, In("s", "holder"))
-		a.wire.set(func() { a.wire.slow, a.wire.rand = time.Hour, rand.New(rand.NewPCG(1, 2)) }) // a step that lasts: its process could as well stand still
+		a.wire.set(func() { a.wire.slow, a.wire.rand = time.Hour, rand.New(rand.NewPCG(1, 2)) }) // a slow step, as if its process were paused
 		c := b.start(t, Tool("next"), 0)
 		next := c.Has()
 		if !lost(held) {
@@ -138,9 +138,8 @@ func TestIncidentAProcessThatStoodStillHasLostItsSlots(t *testing.T) {
 	})
 }
 
-// The server's clock jumps, forth and back, and one process hears of it before
-// the other: no call under way loses its slot, nobody its place in line, and
-// what a dead process held is free in time all the same.
+// The server's clock jumps, forward and back, and one process notices before the other: no call in progress
+// loses its slot, none its place in line, and the slots of a dead process are free in time all the same.
 func TestIncidentAClockThatJumpsTakesNoSlot(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour, 20 * time.Second, -20 * time.Second} {
 		t.Run(jump.String(), func(t *testing.T) {
@@ -157,7 +156,7 @@ func TestIncidentAClockThatJumpsTakesNoSlot(t *testing.T) {
 					}
 				}
 				held.Release()
-				_ = first.Has() // of a process that dies with it, as the clock jumps
+				_ = first.Has() // of a process that dies as the clock jumps
 				time.Sleep(time.Second)
 				a.wire.sever()
 				b.wire.set(func() { b.wire.ahead = jump })
@@ -172,7 +171,7 @@ func TestIncidentAClockThatJumpsTakesNoSlot(t *testing.T) {
 	}
 }
 
-// Whatever answers are lost, nothing is doubled and nothing is lost.
+// Lost answers double nothing and lose nothing.
 func TestLostAnswersDoNoHarm(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 2, MaxWaiters: 100}, func(t *testing.T, a, b *process) {
 		for i, p := range []*process{a, b} {
@@ -208,9 +207,9 @@ func TestLostAnswersDoNoHarm(t *testing.T) {
 	})
 }
 
-// Processes come and go, are cut off and come back, and answers are lost: there
-// are never more calls at work than slots, as long as each ends when it is told
-// that its slot is lost; and whoever waits gets a slot.
+// Processes join and leave, are cut off and come back, and answers are lost. There are never more calls in
+// progress than slots, as long as each ends when it is told that its slot is lost; and every waiting call
+// gets a slot.
 func TestNeverMoreThanTheSlots(t *testing.T) {
 	calls, told, seeds := 0, 0, soak.Pick[uint64](4, 100)
 	for seed := range seeds {
@@ -247,7 +246,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 	}
 }
 
-// cuts severs the wire of a process now and then.
+// cuts cuts the wire of a process sometimes.
 func cuts(p *process, rnd *rand.Rand) {
 	for range 12 {
 		time.Sleep(time.Duration(rnd.IntN(60)) * time.Second)
@@ -257,7 +256,7 @@ func cuts(p *process, rnd *rand.Rand) {
 	}
 }
 
-// stress counts who is at work.
+// stress counts the calls in progress.
 type stress struct {
 	slots    int
 	mu       sync.Mutex

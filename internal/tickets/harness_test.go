@@ -18,19 +18,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lease is that of the tests' tickets: a process that stood still for it has
-// lost what it held.
+// lease is how long the tests' tickets last: a process that was paused for that long has lost what it held.
 const lease = 15 * time.Second
 
-// process is one of several that share tool queues: its queues, and the wire
-// to the store, which can be cut.
+// process is one of several that share tool queues: its queues, and its wire to the store, which can be cut.
 type process struct {
 	*toolqueue.Queues
 	name string
 	wire *wire
 }
 
-// join makes a process over a store.
+// join returns a process over a store.
 func join(t testing.TB, s tickets.Store, name string, configs map[string]toolqueue.Config) *process {
 	t.Helper()
 	return joinWithin(t, s, name, lease, toolqueue.Hooks{}, configs)
@@ -52,7 +50,7 @@ func joinWithin(t testing.TB, s tickets.Store, name string, lasts time.Duration,
 	return p
 }
 
-// end has the process give everything back, and its goroutines end.
+// end makes the process give everything back, and ends its goroutines.
 func (p *process) end(t testing.TB) {
 	p.wire.mend()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -71,11 +69,11 @@ type wire struct {
 	store tickets.Store
 	mu    sync.Mutex
 	cut   error         // no step reaches the store
-	deaf  float64       // of the answers so many are lost
-	slow  time.Duration // up to which a step takes, each way
+	deaf  float64       // share of answers that are lost
+	slow  time.Duration // maximum duration of a step, each way
 	steps int
 	rand  *rand.Rand
-	ahead time.Duration // of the server's clock, as this process hears it
+	ahead time.Duration // of the server's clock, as this process reads it
 }
 
 func (w *wire) now() time.Time {
@@ -128,8 +126,8 @@ func pause(d time.Duration) {
 	}
 }
 
-// start begins an Acquire and returns once it waits or has returned. An hour is
-// soon over on the tests' clock, and longer than any bound of theirs.
+// start begins an Acquire and returns once it waits or has returned. An hour passes quickly in simulated
+// time, and is longer than any timeout of the tests.
 func (p *process) start(t testing.TB, who toolqueue.Who, within time.Duration) *Call {
 	t.Helper()
 	return StartPatiently(t, p.Queues, "q", who, within, time.Hour)
@@ -149,12 +147,11 @@ func lost(p toolqueue.Permit) bool {
 	}
 }
 
-// counts checks how many slots are in use and how many calls wait, as a
-// process sees it a second later.
+// counts checks how many slots are in use and how many calls wait, as a process sees it a second later.
 func (p *process) counts(t testing.TB, inUse, depth int) toolqueue.Status {
 	t.Helper()
 	time.Sleep(time.Second)
-	if _, ok := p.Status("q", 0); !ok { // asks for it anew
+	if _, ok := p.Status("q", 0); !ok { // requests it again
 		t.Fatal("no queue")
 	}
 	time.Sleep(10 * time.Millisecond)

@@ -19,14 +19,14 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// starts are the starts of a queue as its store has them: whoever looks at it sees those that
-// hold slots, so each process tells those of its own steps.
+// starts are the starts of a queue as seen in its store: a step only shows calls that hold slots, so each
+// process records those of its own steps.
 type starts struct {
 	mu  sync.Mutex
 	all map[string]store.Ticket // by the ticket's ID
 }
 
-// recorder is a store that tells of starts.
+// recorder is a store that records starts.
 type recorder struct {
 	store.Store
 	starts *starts
@@ -44,7 +44,7 @@ func (r recorder) Tickets(ctx context.Context, s store.TicketStep) (store.ToolLi
 	return line, err
 }
 
-// check: in each window of each key there are at most N + Burst starts, by the store's clock.
+// check wants at most N + Burst starts in each window of each key, by the store's clock.
 func (s *starts) check(r toolqueue.Rate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +70,8 @@ func (s *starts) check(r toolqueue.Rate) error {
 	return nil
 }
 
-// crowd has callers of several processes call until they have had their turns. One of the
-// processes loses its store on the way, as if it were killed, and another one takes its place.
+// crowd makes callers of several processes call until all have had their turns. One of the processes loses
+// its store in between, as if it were killed, and another one replaces it.
 type crowd struct {
 	rate    toolqueue.Rate
 	starts  *starts
@@ -118,8 +118,8 @@ func (c *crowd) call(t *testing.T, p *process, rnd *rand.Rand) {
 	}
 }
 
-// free checks that no slot is lost: all is free once the tickets of the dead have expired, as
-// soon as the rate lets so many calls start.
+// free checks that no slot is lost: all are free once the tickets of the dead have expired, as soon as the
+// rate allows that many starts.
 func (c *crowd) free(t *testing.T, slots int) {
 	p := c.join("last")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Duration(slots)*c.rate.Per)
@@ -158,7 +158,7 @@ func TestRateInEveryWindowOfAllProcesses(t *testing.T) {
 	})
 }
 
-// rateOver is the same over a store, on a real clock.
+// rateOver is the same over a store, with a real clock.
 func rateOver(t *testing.T, open func() store.Store) {
 	r := toolqueue.Rate{N: 20, Per: 400 * time.Millisecond, Burst: 4}
 	c := toolqueue.Config{Concurrent: 4, Rate: r, PerKey: true}
@@ -179,8 +179,7 @@ func rateOver(t *testing.T, open func() store.Store) {
 	t.Logf("%d starts", len(all.all))
 }
 
-// closingOver: what one process closes is closed for all, and opens by itself, or when one says
-// so.
+// closingOver: what one process closes is closed for all, and opens by itself, or when one process opens it.
 func closingOver(t *testing.T, open func() store.Store) {
 	c := toolqueue.Config{Concurrent: 2, PerKey: true}
 	a, b := joinOver(t, open, "a", lease, c), joinOver(t, open, "b", lease, c)

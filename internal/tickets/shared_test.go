@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// together runs a test with processes over one store, in virtual time.
+// together runs a test with processes over one store, in simulated time.
 func together(t *testing.T, c toolqueue.Config, f func(t *testing.T, a, b *process)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,8 +62,7 @@ func TestFirstComeFirstServedAcrossProcesses(t *testing.T) {
 	})
 }
 
-// A slot that is given back elsewhere is seen with the next look, or at once
-// where a sign says that something happened.
+// A slot that another process gives back is seen with the next poll, or at once with a signal.
 func TestASlotGivenBackElsewhereIsSeenInTime(t *testing.T) {
 	for name, stir := range map[string]bool{"with a sign": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestALeaseEndsWithItsSessionAnywhere(t *testing.T) {
 		}
 		b.EndSession("s")
 		held := other.Has()
-		b.EndSession("t") // with the call
+		b.EndSession("t") // together with the call
 		synctest.Wait()
 		if c := a.start(t, In("u", "next"), 0); !c.Waits() {
 			t.Fatal("a session that ended lost its slot under a call")
@@ -196,8 +195,7 @@ func TestALeaseThatWasNeverUsedIsNone(t *testing.T) {
 	})
 }
 
-// What a look shows is the queue of all processes; sessions are shown by what
-// stands for them, which the store has too.
+// Status shows the queue of all processes; sessions are shown by their key, as in the store.
 func TestStatusShowsAllProcesses(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: time.Second}}, func(t *testing.T, a, b *process) {
 		held := a.take(t, toolqueue.Who{Session: "secret", Agent: "anna", Tool: "click", Execution: "queue-1"})
@@ -259,7 +257,7 @@ func TestHooksHearOfTheCallsOfTheirProcess(t *testing.T) {
 	})
 }
 
-// Tickets are kept together, however many there are.
+// Any number of tickets is kept with few steps.
 func TestTicketsAreKeptWithFewSteps(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 50}, func(t *testing.T, a, b *process) {
 		var held []toolqueue.Permit

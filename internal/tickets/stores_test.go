@@ -64,8 +64,7 @@ func closed(t *testing.T, s store.Store, err error) store.Store {
 	return s
 }
 
-// listen stirs a process when its store says that another did something, as a
-// director does.
+// listen notifies a process when its store signals a change by another, like a director.
 func (p *process) listen(t *testing.T, s store.Store) {
 	shared, ok := s.(store.Shared)
 	if !ok {
@@ -86,8 +85,8 @@ func (p *process) listen(t *testing.T, s store.Store) {
 	t.Cleanup(func() { close(stop); <-done })
 }
 
-// On every store: capacity, order, and what a process leaves that dies, with
-// processes that each have a connection of their own.
+// On every store: capacity, order, and what a dead process leaves, with processes that each have their own
+// connection.
 func TestProcessesOverEachStore(t *testing.T) {
 	for name, opener := range stores {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 const root = "../.."
 
-// TestEachSnippetStandsOnceInItsFile: a list that has rotted catches nothing.
+// TestEachSnippetStandsOnceInItsFile: an outdated list catches nothing.
 func TestEachSnippetStandsOnceInItsFile(t *testing.T) {
 	for _, m := range mutants.All() {
 		if _, err := m.Apply(root); err != nil {
@@ -27,7 +27,7 @@ func TestEachSnippetStandsOnceInItsFile(t *testing.T) {
 	}
 }
 
-// TestEachFaultHasItsMutant compares the two lists, both ways.
+// TestEachFaultHasItsMutant compares the two lists in both directions.
 func TestEachFaultHasItsMutant(t *testing.T) {
 	known, names := map[string]int{}, map[string]bool{}
 	for _, f := range mutants.Faults {

@@ -107,8 +107,8 @@ func choose(t *testing.T) []mutants.Mutant {
 	return chosen
 }
 
-// controls runs the tests of each package once without a mutant. All must pass,
-// and each name must name one.
+// controls runs the tests of each package once without a mutant. All must pass, and each name must match a
+// test.
 func controls(t *testing.T, chosen []mutants.Mutant) {
 	names := map[string][]string{}
 	for _, m := range chosen {
@@ -136,7 +136,7 @@ func controls(t *testing.T, chosen []mutants.Mutant) {
 	})
 }
 
-// chooses reports whether a pattern such as TestA/b chooses a test.
+// chooses reports whether a pattern such as TestA/b selects a test.
 func chooses(pattern, test string) bool {
 	parts, elements := strings.Split(pattern, "/"), strings.Split(test, "/")
 	if len(elements) < len(parts) {
@@ -150,7 +150,7 @@ func chooses(pattern, test string) bool {
 	return true
 }
 
-// eachOf calls f for each package, some side by side.
+// eachOf calls f for each package, some in parallel.
 func eachOf(names map[string][]string, f func(pkg string, tests []string)) {
 	places := make(chan struct{}, *side)
 	var group sync.WaitGroup
@@ -180,7 +180,7 @@ func runAll(t *testing.T, chosen []mutants.Mutant) []mutants.Result {
 			}
 			r := chosen[i].Kill(root, dir, within)
 			results[i] = r
-			fmt.Printf("%-34s %s\n", r.Name, word(r)) //nolint:forbidigo // as it goes
+			fmt.Printf("%-34s %s\n", r.Name, word(r)) //nolint:forbidigo // progress
 		})
 	}
 	group.Wait()

@@ -26,8 +26,8 @@ type director struct {
 	bodies  []api.SubmitRequest
 	cancels []string
 	asked   map[string]int // id → how often
-	refuse  *api.Error     // whose RetryAfter is the status
-	lose    int            // replies that are lost
+	refuse  *api.Error     // RetryAfter holds the status
+	lose    int            // number of replies to lose
 	token   string
 }
 

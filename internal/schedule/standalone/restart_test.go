@@ -80,11 +80,11 @@ func TestRestartResumesOpenFiring(t *testing.T) {
 	defer forget()
 	go first.fire(asked, "nightly")
 	first.last(t, "nightly", signalbox.RunFiring)
-	forget() // it goes on without who asked for it
+	forget() // it continues without its caller
 	first.stop()
 
 	d.set(func() { d.refuse = nil })
-	ahead.Store(int64(31 * time.Second)) // when another may take it up
+	ahead.Store(int64(31 * time.Second)) // when another may take it over
 	second := startInstance(t, folder, d, clock, job("nightly", ""))
 	s := second.last(t, "nightly", signalbox.RunQueued)
 	runs, err := second.Runs(t.Context(), s.ID, 10)
@@ -102,7 +102,7 @@ func TestTwoSchedulersWithTheSameJobsMakeOneTask(t *testing.T) {
 	d := newDirector(t)
 	minutely := job("minutely", signalbox.OverlapAllow)
 	minutely.Cron = "* * * * *"
-	// Both clocks stand half a minute before an instant, and then a little after it.
+	// Both clocks are half a minute before an instant, and then just after it.
 	var ahead atomic.Int64
 	ahead.Store(int64(time.Until(time.Now().Truncate(time.Minute).Add(2*time.Minute - 30*time.Second))))
 	clock := func() time.Duration { return time.Duration(ahead.Load()) }

@@ -55,7 +55,7 @@ func newFixture(t *testing.T, change func(*standalone.ServerOptions), jobs ...si
 	return r
 }
 
-// do sends a request and returns the status and what was answered.
+// do sends a request and returns the status and the body.
 func (r *fixture) do(method, path string, edits ...func(*http.Request)) (status int, body string) {
 	r.t.Helper()
 	req := httptest.NewRequestWithContext(r.t.Context(), method, "http://127.0.0.1:9100"+path, nil)

@@ -98,7 +98,7 @@ func TestAcknowledgedWritesSurviveRestart(t *testing.T) {
 	}
 }
 
-// TestPutComparesRevision, and an instant is decided once.
+// TestPutComparesRevision: a stale revision is refused, and an instant is decided once.
 func TestPutComparesRevision(t *testing.T) {
 	b := openStore(t, t.TempDir())
 	a := put(t, b, row("a"), run(1, signalbox.RunFiring))
@@ -130,7 +130,7 @@ func TestPutComparesRevision(t *testing.T) {
 	}
 }
 
-// TestConcurrentWritesAreBatched, and none is lost.
+// TestConcurrentWritesAreBatched: none of them is lost.
 func TestConcurrentWritesAreBatched(t *testing.T) {
 	folder := t.TempDir()
 	b := openStore(t, folder)
@@ -192,7 +192,7 @@ func TestStoreIsLockedByOneProcess(t *testing.T) {
 	openStore(t, folder)
 }
 
-// TestCorruptFileIsSetAside, and the store starts empty.
+// TestCorruptFileIsSetAside: the store starts empty.
 func TestCorruptFileIsSetAside(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"version":1,"schedules":[{"schedule":{"ID":"a"`, "empty": "", "no version": `{}`,
