@@ -90,7 +90,7 @@ func (e *Engine) readForeign(ctx context.Context, s store.Shared, f *FollowOptio
 		if through-after >= followPageSize {
 			_, newest, err := s.JournalRange(ctx)
 			if err == nil && newest-through > followMaxLag {
-				e.log.Warn("too many changes of other directors to tell of each: all is looked at anew", "entries", newest-after)
+				e.log.Warn("too many changes of other directors: the entries are skipped, and all rows are read again", "entries", newest-after)
 				e.resync(f)
 				after = newest
 				continue

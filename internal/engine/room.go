@@ -149,7 +149,7 @@ func (e *Engine) refusal(err error, n *NewTask, sub *store.Submission) error {
 		case n.Mode == signalbox.ModeBypass:
 			return signalbox.Errorf(signalbox.CodeAgentBusy, "an isolated execution at agent %s cannot start at once: %s", n.Agent, err)
 		case n.Agent == "":
-			return signalbox.Errorf(signalbox.CodeAgentBusy, "the task cannot start at once in %s, and does not want to wait: %s", sub.Task.Queue, err)
+			return signalbox.Errorf(signalbox.CodeAgentBusy, "the task cannot start at once in %s, and may not wait: %s", sub.Task.Queue, err)
 		}
 		return err // it already names the obstacle
 	}

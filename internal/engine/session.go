@@ -181,7 +181,7 @@ func (e *Engine) changeSession(ctx context.Context, id, by string, change func(s
 func mayRead(by signalbox.Principal, owner string) bool { return by.Kind == "" || by.MayRead(owner) }
 
 func errNotOwner(by signalbox.Principal, what, id string) error {
-	return signalbox.Errorf(signalbox.CodeForbidden, "%s %s is somebody else's: that needs the scope %s, which %s does not have", what, signalbox.Clip(id), signalbox.ScopeRead, by.String())
+	return signalbox.Errorf(signalbox.CodeForbidden, "%s %s belongs to somebody else: that needs the scope %s, which %s does not have", what, signalbox.Clip(id), signalbox.ScopeRead, by.String())
 }
 
 // checkSessionAccess refuses a turn in another owner's conversation. A conversation belongs

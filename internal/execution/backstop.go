@@ -101,7 +101,7 @@ func (b *Registry[A, R]) resolveStranded(ctx context.Context, counts store.Count
 			continue
 		}
 		if err := b.Engine.ResolveStranded(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
-			b.Log.Error("session tasks of a gone agent not dealt with", "agent", name, "error", err)
+			b.Log.Error("session tasks of a disconnected agent not resolved", "agent", name, "error", err)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestASubmitSaysThatWorkWillNotLand(t *testing.T) {
 		body string
 		want string
 	}{
-		{engine.LiveAgent{Up: true}, `"land":"main"`, "its work will not land: agent coder lands nothing"},
+		{engine.LiveAgent{Up: true}, `"land":"main"`, "its work will not land: agent coder cannot land work"},
 		{engine.LiveAgent{Up: true}, `"model":"m"`, ""},
 		{engine.LiveAgent{}, `"land":"main"`, ""},
 		{engine.LiveAgent{Up: true, Landing: true}, `"land":"main"`, ""},

@@ -55,7 +55,7 @@ func (d *Driver) Run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if err := d.Step(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("landings not driven, trying again", "error", err)
+			d.log.Error("landings not advanced, trying again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -187,7 +187,7 @@ func (d *Driver) Trouble(t *signalbox.Task) string {
 	case t.Landing == nil || !agent.Up:
 		return ""
 	case !agent.Landing:
-		return fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", name)
+		return fmt.Sprintf("agent %s cannot land work: it is not a Signalbox daemon, or too old; land the work by hand, or update the agent", name)
 	case agent.FolderOf(t.Workplace) != "":
 		return fmt.Sprintf("agent %s works in its folder, from which nothing lands: submit with workspace worktree", name)
 	}
@@ -397,7 +397,7 @@ func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error
 		l := t.Landing
 		switch {
 		case l == nil:
-			return t, signalbox.Errorf(signalbox.CodeConflict, "nobody wants task %s to land", id)
+			return t, signalbox.Errorf(signalbox.CodeConflict, "task %s has no landing", id)
 		case l.State == signalbox.LandingGoing:
 			if err := d.cancel(ctx, l.LandTask, by); err != nil {
 				return t, err

@@ -233,7 +233,7 @@ func TestAnAgentThatLandsNothingIsAskedForNoLanding(t *testing.T) {
 	f.plain = true
 	id := f.work(&signalbox.LandWish{Onto: "main"}).ID
 	f.step()
-	if l := f.is(id, signalbox.LandingStands); l.LandTask != "" || !strings.Contains(l.Text, "agent coder lands nothing") {
+	if l := f.is(id, signalbox.LandingStands); l.LandTask != "" || !strings.Contains(l.Text, "agent coder cannot land work") {
 		t.Errorf("%+v", l)
 	}
 }

@@ -242,7 +242,7 @@ func (p *Peers) leaseRenewed(b *store.Beat, sent time.Time) {
 	p.watch = time.AfterFunc(p.until.Sub(p.o.Monotonic()), p.expire)
 	p.mu.Unlock()
 	if back {
-		p.log.Info("the lease of this director holds again")
+		p.log.Info("the lease of this director is valid again")
 		p.o.Lapse(false)
 	}
 }
@@ -267,7 +267,7 @@ func (p *Peers) expireLease() {
 		return
 	}
 	held := p.all()
-	p.log.Error("the lease of this director is over: nothing is dispatched from here until it holds again", "agents", len(held))
+	p.log.Error("the lease of this director is over: nothing is dispatched from here until it is valid again", "agents", len(held))
 	p.release(held, releasing)
 	p.o.Lapse(true)
 }
@@ -277,10 +277,10 @@ func (p *Peers) membershipChanged(ctx context.Context, living []store.Director) 
 	came, missing := p.updatePeers(living)
 	dead, err := p.confirmDead(ctx, missing)
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("directors not looked at, trying again", "error", err)
+		p.log.Warn("directors not read, trying again", "error", err)
 	}
 	if len(dead) > 0 {
-		p.log.Warn("directors are gone: their agents are shared out", "directors", dead)
+		p.log.Warn("directors are gone: their agents are redistributed", "directors", dead)
 		p.o.Dead(dead)
 	}
 	if came || len(dead) > 0 {

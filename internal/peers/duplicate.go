@@ -25,7 +25,7 @@ func (p *Peers) refuseDuplicate(ctx context.Context) error {
 	if err != nil || !found {
 		return err
 	}
-	p.log.Warn("another process goes by the name of this director: looking whether it lives", "instance", p.me.ID, "url", first.URL, "for", duplicateWatch)
+	p.log.Warn("another process uses the name of this director: checking whether it is alive", "instance", p.me.ID, "url", first.URL, "for", duplicateWatch)
 	for until := p.o.Monotonic().Add(duplicateWatch); p.o.Monotonic().Before(until); {
 		select {
 		case <-ctx.Done():
@@ -40,10 +40,10 @@ func (p *Peers) refuseDuplicate(ctx context.Context) error {
 			return nil
 		case now.Run != first.Run || !now.Expires.Equal(first.Expires):
 			return signalbox.Errorf(signalbox.CodeConflict,
-				"a director lives that goes by the name %s too (at %s): give each its own name with --instance, or stop that one first", p.me.ID, now.URL)
+				"another live director has the name %s (at %s): give each its own name with --instance, or stop that one first", p.me.ID, now.URL)
 		}
 	}
-	p.log.Warn("the other process of this name does not live: this one takes its place, and ends it if it comes back", "instance", p.me.ID, "url", first.URL)
+	p.log.Warn("the other process of this name is not alive: this one takes over, and ends it if it comes back", "instance", p.me.ID, "url", first.URL)
 	return nil
 }
 

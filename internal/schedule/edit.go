@@ -94,7 +94,7 @@ func (s *Scheduler) Edit(ctx context.Context, row signalbox.Schedule, by string)
 }
 
 func errFromConfig(row *signalbox.Schedule, what string) error {
-	return signalbox.Errorf(signalbox.CodeConflict, "schedule %s stands in the configuration and cannot be %s here: change it in the file", row.Name, what)
+	return signalbox.Errorf(signalbox.CodeConflict, "schedule %s is defined in the configuration and cannot be %s here: change it in the file", row.Name, what)
 }
 
 // changeable returns after with the fields of now that users cannot change.
@@ -132,7 +132,7 @@ func (s *Scheduler) alter(ctx context.Context, id, by string, change func(signal
 		s.applyStored(stored)
 		return stored, nil
 	}
-	return signalbox.Schedule{}, signalbox.Errorf(signalbox.CodeConflict, "schedule %s is changed by others all the time: try again", id)
+	return signalbox.Schedule{}, signalbox.Errorf(signalbox.CodeConflict, "schedule %s keeps being changed by others: try again", id)
 }
 
 // SetEnabled enables or disables a schedule.

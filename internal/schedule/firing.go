@@ -142,7 +142,7 @@ func (t *turn) hold(f *firing, before string, now time.Time) error {
 func (t *turn) retryLater(f *firing, err error) {
 	f.retryAt = t.s.now().Add(firstBackoff)
 	if t.ctx.Err() == nil {
-		t.s.log.Warn("the task before a firing cannot be asked for", "job", t.row.Name, "error", err, "again_in", firstBackoff.String())
+		t.s.log.Warn("the previous task of a firing cannot be queried", "job", t.row.Name, "error", err, "again_in", firstBackoff.String())
 	}
 }
 

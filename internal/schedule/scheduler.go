@@ -182,7 +182,7 @@ func (l *timeLoop) reload() {
 		return
 	}
 	if l.s.ctx.Err() == nil {
-		l.s.log.Error("schedules cannot be read, what is known of them goes on", "error", err, "again_in", l.backoff.String())
+		l.s.log.Error("schedules cannot be read; the known ones keep firing", "error", err, "again_in", l.backoff.String())
 	}
 	l.reloadAt = time.Now().Add(l.backoff)
 	l.backoff = min(2*l.backoff, maxBackoff)

@@ -59,7 +59,7 @@ func (t *turn) failed(err error) {
 		tr.answer(signalbox.ScheduleRun{}, err)
 	}
 	if t.s.ctx.Err() == nil {
-		t.s.log.Error("a schedule cannot be worked on", "job", t.e.row.Name, "error", err, "again_in", wait.String())
+		t.s.log.Error("a turn of a schedule failed", "job", t.e.row.Name, "error", err, "again_in", wait.String())
 	}
 }
 

@@ -119,7 +119,7 @@ func CheckBeat(stored *Director, others []Director, b *Beat) error {
 	me := &b.Director
 	if stored != nil && stored.Run != me.Run && stored.Alive(b.Now) && !toMS(stored.StartedAt).Before(toMS(me.StartedAt)) {
 		return signalbox.Errorf(signalbox.CodeConflict,
-			"a director that was not started before this one goes by the name %s too (at %s): give each its own name with --instance", me.ID, stored.URL)
+			"a director that was not started before this one has the name %s too (at %s): give each its own name with --instance", me.ID, stored.URL)
 	}
 	for i := range others {
 		o := &others[i]

@@ -64,11 +64,11 @@ func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now tim
 func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 	switch {
 	case !signalbox.ValidID(t.ID):
-		return signalbox.Invalid("queue_id", "%q is no id of a task", t.ID)
+		return signalbox.Invalid("queue_id", "%q is not a task id", t.ID)
 	case !signalbox.ValidQueue(t.Queue):
 		return signalbox.Invalid("queue", "%q is no queue", t.Queue)
 	case !t.State.Valid():
-		return signalbox.Invalid("state", "%q is no state of a task", t.State)
+		return signalbox.Invalid("state", "%q is not a task state", t.State)
 	case t.State.Terminal() && t.Reason.End() != t.State:
 		return signalbox.Invalid("reason", "%q is no reason for which a task is %s", t.Reason, t.State)
 	case t.State.Terminal() && strings.TrimSpace(t.Message) == "":
@@ -82,7 +82,7 @@ func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 	case t.State == signalbox.Pending && t.Queue == signalbox.QueueCalls:
 		return signalbox.Errorf(signalbox.CodeConflict, "its caller waited for it at the other director: it cannot go on here")
 	case t.Mode == signalbox.ModeLand && !t.State.Terminal():
-		return signalbox.Errorf(signalbox.CodeConflict, "it lands the work of another task, which this director does not follow: ask for that again with signalbox land %s", t.RetryOf)
+		return signalbox.Errorf(signalbox.CodeConflict, "it lands the work of another task, which this director does not follow: request that again with signalbox land %s", t.RetryOf)
 	case t.Mode != signalbox.ModeLand && r.Land != nil:
 		return signalbox.Invalid("land", "a task of mode %q lands nothing", t.Mode)
 	case t.SessionID != "" && !signalbox.ValidSessionID(t.SessionID):

@@ -56,5 +56,5 @@ func TooManySchedules() error {
 
 // RunDecided is the error for a run that is no longer open.
 func RunDecided(schedule, id string) error {
-	return signalbox.Errorf(signalbox.CodeConflict, "firing %s of schedule %s is decided already: it stays as it is", id, schedule)
+	return signalbox.Errorf(signalbox.CodeConflict, "firing %s of schedule %s is decided already: it is unchanged", id, schedule)
 }

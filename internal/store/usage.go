@@ -46,7 +46,7 @@ func ByUsageKey(a, b signalbox.Usage) int {
 
 // UsageStored is the error for a row whose key exists already.
 func UsageStored(u *signalbox.Usage) error {
-	return signalbox.Errorf(signalbox.CodeConflict, "there is usage of %s for agent %q, schedule %q, owner %q and model %q already: it stays as it is",
+	return signalbox.Errorf(signalbox.CodeConflict, "there is usage of %s for agent %q, schedule %q, owner %q and model %q already: it is unchanged",
 		u.Day, u.Agent, u.Schedule, u.Owner, u.Model)
 }
 

@@ -46,8 +46,8 @@ const (
 var (
 	errCancelled = errors.New("the task is being cancelled")
 	errStopping  = errors.New("the director is stopping")
-	errUnclaimed = errors.New("the task of the call was not to be had: its queue is paused")
-	errLost      = errors.New("the task is no longer in our hands")
+	errUnclaimed = errors.New("the task of the call could not be claimed: its queue is paused")
+	errLost      = errors.New("the task no longer belongs to this director")
 	errLapsed    = errors.New("the director could not reach the store for so long that others may take its tasks")
 )
 

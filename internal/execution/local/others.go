@@ -102,7 +102,7 @@ func (x *Executor) restoreRows(rows []signalbox.Agent) {
 			continue
 		}
 		if _, err := x.engine.PutExecutor(x.claimCtx, p.kind, x.opts.Instance, p.row.Slots); err != nil && x.claimCtx.Err() == nil {
-			x.log.Warn("this director's executor is not known again, trying again", "name", p.row.Name, "error", err)
+			x.log.Warn("this director's executor not registered again, retrying", "name", p.row.Name, "error", err)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (x *Executor) removeExecutor(name, instance string) bool {
 	err = x.engine.RemoveExecutor(x.claimCtx, name)
 	if err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
 		if x.claimCtx.Err() == nil {
-			x.log.Warn("executor of a director that is gone not forgotten, trying again", "name", name, "error", err)
+			x.log.Warn("executor of a dead director not removed, trying again", "name", name, "error", err)
 		}
 		return false
 	}
@@ -146,7 +146,7 @@ func (x *Executor) recoverForeign(ctx context.Context, t signalbox.Task, instanc
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
 	err := x.applyRestartPolicy(ctx, t, nil, fmt.Sprintf("Task interrupted before completion (director %s went away)", instance))
 	if execution.UnlessDecided(err) != nil {
-		x.log.Error("tool task of a director that is gone not put away, trying again", "queue_id", t.ID, "error", err)
+		x.log.Error("tool task of a dead director not recovered, trying again", "queue_id", t.ID, "error", err)
 	}
 }
 

@@ -61,7 +61,7 @@ func (r *run) interrupt() {
 	t := r.row()
 	result := &signalbox.Result{}
 	r.Tail.Result(result)
-	r.persist("tool task not put away", func(ctx context.Context) error {
+	r.persist("interrupted tool task not stored", func(ctx context.Context) error {
 		return r.x.applyRestartPolicy(ctx, t, result, r.interruptMessage())
 	})
 }
@@ -95,7 +95,7 @@ func (r *run) awaitKilled(alive func() []int) bool {
 		}
 		pids = alive()
 	}
-	r.x.log.Info("what could not be killed of a tool task is dead: its slot is free", "queue_id", r.ID, "tool", t.Tool)
+	r.x.log.Info("the processes of a tool task that could not be killed are dead: its slot is free", "queue_id", r.ID, "tool", t.Tool)
 	return true
 }
 
@@ -124,7 +124,7 @@ func (r *run) persist(what string, put func(context.Context) error) {
 		return r.x.pauseForStore(pause)
 	})
 	if how == execution.Void {
-		r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.ID, "error", err)
+		r.x.log.Warn(what+": the task no longer belongs to this director", "queue_id", r.ID, "error", err)
 	}
 }
 
@@ -204,7 +204,7 @@ func (r *run) reasonOf(err error) (signalbox.Reason, string) {
 	case errors.As(err, &ours) && ours.Message != "":
 		return signalbox.ReasonAgentError, ours.Message
 	}
-	return signalbox.ReasonAgentError, "the call of the tool came to nothing: " + err.Error()
+	return signalbox.ReasonAgentError, "the tool call failed: " + err.Error()
 }
 
 // limit is the time limit of the run.

@@ -18,7 +18,7 @@ import (
 const maxYielded = 1000
 
 // errDeferred: a call that has not started gives its claim back.
-var errDeferred = errors.New("the call has not begun, and is not to begin now")
+var errDeferred = errors.New("the call was deferred before it started")
 
 // slotState says whether a run has a slot of its pool.
 type slotState int

@@ -137,7 +137,7 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 		case again && a == nil:
 			return nil, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: fmt.Sprintf("no agent that pulls is named %s: register it first", name)}
 		case again:
-			return nil, signalbox.Errorf(signalbox.CodeConflict, "another agent goes by the name %s: give one of them another --name, or register again when it has stopped", name)
+			return nil, signalbox.Errorf(signalbox.CodeConflict, "another agent uses the name %s: give one of them another --name, or register again when it has stopped", name)
 		}
 		if err := l.loadAgents(ctx); err != nil {
 			return nil, err

@@ -156,9 +156,9 @@ func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) m
 			suspects[t.ID] = s
 			continue
 		}
-		d.Log.Error("task in flight was followed by nobody, taking it up", "queue_id", t.ID, "agent", t.Agent)
+		d.Log.Error("task in flight was not followed, adopting it", "queue_id", t.ID, "agent", t.Agent)
 		if err := d.adoptTask(ctx, t); err != nil {
-			d.Log.Error("task not taken up", "queue_id", t.ID, "error", err)
+			d.Log.Error("task not adopted", "queue_id", t.ID, "error", err)
 		}
 	}
 	return suspects

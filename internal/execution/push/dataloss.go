@@ -57,7 +57,7 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 		if d.Runs[r.ID] != r {
 			continue
 		}
-		d.Log.Warn("an execution is no longer in our hands", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence)
+		d.Log.Warn("an execution no longer belongs to this director", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence)
 		d.remove(r)
 		d.Update(r.lane)
 		d.trackLocked(r)

@@ -78,7 +78,7 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 		return // another agent has the name, or it was registered by someone
 	}
 	if _, err := d.Engine.PutAgent(ctx, a, ""); err != nil {
-		d.Log.Warn("agent found but not taken in", "url", url, "error", err)
+		d.Log.Warn("agent found but not registered", "url", url, "error", err)
 		return
 	}
 	d.Log.Info("", "agent", "discovered", "name", a.Name, "url", url, "kind", a.Kind)

@@ -88,12 +88,12 @@ func (d *Dispatcher) prune(ctx context.Context) {
 			d.Log.Info("", "queue", "pruned", "tasks", did.Tasks)
 		}
 		if n == 0 && did.Over > 0 {
-			d.Log.Warn("more is kept of ended tasks than queue.retention_bytes: the oldest are forgotten before queue.retention is over",
+			d.Log.Warn("ended tasks exceed queue.retention_bytes: the oldest are pruned before queue.retention is over",
 				"over_bytes", did.Over)
 		}
 		for owner, over := range did.Owners {
 			if n == 0 {
-				d.Log.Warn("more is kept of one caller's ended tasks than queue.caller_retention_bytes: its oldest are forgotten before queue.retention is over",
+				d.Log.Warn("one caller's ended tasks exceed queue.caller_retention_bytes: its oldest are pruned before queue.retention is over",
 					"caller", owner, "over_bytes", over)
 			}
 		}

@@ -33,7 +33,7 @@ func (d *Dispatcher) trackLocked(r *run) {
 	case r.tracked:
 		return
 	case l.orphans >= maxOrphans:
-		d.Log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.ID, "agent", l.Name)
+		d.Log.Warn("void execution not followed: its agent has too many", "queue_id", r.ID, "agent", l.Name)
 		return
 	}
 	begun := d.goInTerm(l, r.term, func() {
@@ -206,7 +206,7 @@ func (r *run) keepStale(s api.AgentTaskStatus, o engine.Outcome) {
 	o.TaskID = r.endpoint().id
 	stale := execution.StaleReport(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
 	how, _ := execution.Settle(func() error { return r.d.Engine.KeepStale(r.term.ctx, r.ID, stale) },
-		r.tryAgain(r.term.ctx, "word of a void execution not kept, trying again"))
+		r.tryAgain(r.term.ctx, "late report of a void execution not stored, trying again"))
 	if how == execution.Stored { // else the task was pruned
 		r.d.Log.Info("", "queue", "stale_kept", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence, "agent_state", s.State)
 	}

@@ -160,7 +160,7 @@ func (d *Dispatcher) keepProof(ctx context.Context, l *lane, c *conn, proves boo
 	}
 	row.Proof = true
 	if _, err := d.Engine.PutAgent(ctx, row, c.token); err != nil {
-		d.Log.Warn("not stored that the agent proves itself", "agent", l.Name, "error", err)
+		d.Log.Warn("the agent's proof of identity was not stored", "agent", l.Name, "error", err)
 	}
 }
 

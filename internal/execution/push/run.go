@@ -222,7 +222,7 @@ func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox
 		return err
 	}, r.tryAgain(ctx, "change not stored, trying again"))
 	if how == execution.Void {
-		r.d.Log.Warn("the word of a void execution changes nothing", "queue_id", r.ID, "agent", r.lane.Name, "error", err)
+		r.d.Log.Warn("late report of a void execution ignored", "queue_id", r.ID, "agent", r.lane.Name, "error", err)
 	}
 	return how
 }

@@ -25,7 +25,7 @@ func (r *run) continueSession(ctx context.Context, offer *api.AgentTask) {
 	}
 	id, err := r.d.Engine.CurrentSession(ctx, r.lane.Name)
 	if err != nil {
-		r.d.Log.Error("conversation to go on with is not known", "queue_id", t.ID, "agent", r.lane.Name, "error", err)
+		r.d.Log.Error("conversation to continue is unknown", "queue_id", t.ID, "agent", r.lane.Name, "error", err)
 		return
 	}
 	offer.SessionID = id

@@ -95,7 +95,7 @@ func (d *Dispatcher) adoptAgents(taken map[string]*term) {
 			if err == nil {
 				break
 			}
-			d.Log.Error("tasks in flight not taken up, trying again", "error", err)
+			d.Log.Error("tasks in flight not adopted, trying again", "error", err)
 			execution.Sleep(d.Ctx, execution.StoreRetry)
 			d.Turn("take over", who, 0)
 		}

@@ -127,7 +127,7 @@ func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	ctx, cancel := context.WithTimeout(d.Ctx, giveBackFor)
 	defer cancel()
 	if _, err := d.Engine.Unsent(ctx, c.Task, why); err != nil {
-		d.Log.Warn("a claim was not given back: the director that follows the agent does", "queue_id", c.Task.ID, "error", err)
+		d.Log.Warn("claim not put back: the director that holds the agent will do so", "queue_id", c.Task.ID, "error", err)
 	}
 	return false
 }

@@ -32,7 +32,7 @@ func (d *Dispatcher) Workspaces(ctx context.Context, agent string) (list api.Age
 		return list, nil
 	}
 	if err != nil {
-		return list, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s does not tell of its worktrees: %v", agent, err)
+		return list, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s did not list its worktrees: %v", agent, err)
 	}
 	return list, nil
 }

@@ -380,7 +380,7 @@ func (f *Runs) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadClos
 // Workspaces returns what Worktrees has of an agent, CodeAgentDown for one that does not answer.
 func (f *Runs) Workspaces(_ context.Context, agent string) (api.AgentWorkspaces, error) {
 	if !f.Answering[agent] {
-		return api.AgentWorkspaces{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s does not tell of its worktrees: timeout", agent)
+		return api.AgentWorkspaces{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s did not list its worktrees: timeout", agent)
 	}
 	return f.Worktrees[agent], nil
 }

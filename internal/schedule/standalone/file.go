@@ -95,7 +95,7 @@ func parseFile(data []byte) (map[string]*record, error) {
 	for i := range form.Schedules {
 		f := &form.Schedules[i]
 		if f.Schedule.ID == "" || f.Schedule.Rev < 1 || pages[f.Schedule.ID] != nil || names[f.Schedule.Name] {
-			return nil, fmt.Errorf("schedule %d has no id or revision, or stands there twice", i+1)
+			return nil, fmt.Errorf("schedule %d has no id or revision, or occurs twice", i+1)
 		}
 		p := &record{row: f.Schedule, runs: f.Runs}
 		if err := p.encode(); err != nil {

@@ -146,7 +146,7 @@ func checkPut(schedules map[string]*record, old *record, row *signalbox.Schedule
 		}
 	}
 	if old == nil && len(schedules) >= signalbox.MaxSchedules {
-		return signalbox.Errorf(signalbox.CodeConflict, "there are %d schedules; at most so many are allowed", len(schedules))
+		return signalbox.Errorf(signalbox.CodeConflict, "there are %d schedules, the maximum", len(schedules))
 	}
 	for i := range runs {
 		if old != nil && old.decided(runs[i].ID) {

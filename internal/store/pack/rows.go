@@ -97,7 +97,7 @@ func ReadHolds(resource string, body []byte) ([]signalbox.Hold, error) {
 		list = append(list, h)
 	}
 	if d.Bad {
-		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "what is held of %q cannot be read: its row is damaged", resource)
+		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the holds of resource %q cannot be read: its row is damaged", resource)
 	}
 	return list, nil
 }
@@ -196,7 +196,7 @@ func ReadStales(id string, body []byte) (list []signalbox.Stale, err error) {
 		list = append(list, s)
 	}
 	if d.Bad || err != nil {
-		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "what was said late of task %s cannot be read: its row is damaged", id)
+		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the late reports of task %s cannot be read: its row is damaged", id)
 	}
 	return list, nil
 }
@@ -223,7 +223,7 @@ func ReadUsage(id string, body []byte) (signalbox.Usage, error) {
 	u := signalbox.Usage{UsageKey: signalbox.UsageKey{Day: signalbox.Day(k.Int()), Agent: k.Text(), Schedule: k.Text(), Owner: k.Text(), Model: k.Text()}}
 	u.Email, u.Runs, u.Failed, u.RunMS, u.Spent = d.Text(), d.Int(), d.Int(), d.Int(), spentOf(&d)
 	if k.Bad || d.Bad {
-		return u, signalbox.Errorf(signalbox.CodeStoreCorrupt, "a sum of usage cannot be read: its row is damaged")
+		return u, signalbox.Errorf(signalbox.CodeStoreCorrupt, "a row of usage cannot be read: its row is damaged")
 	}
 	return u, nil
 }

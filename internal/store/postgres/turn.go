@@ -89,6 +89,6 @@ func (g *Backend) unblock(ctx context.Context, err error) bool {
 	if err != nil || got[0] == "0" {
 		return false
 	}
-	g.log.Warn("a process that stood still had the lock of the store: its session was ended", "sessions", got[0])
+	g.log.Warn("a paused process held the lock of the store: its session was terminated", "sessions", got[0])
 	return true
 }

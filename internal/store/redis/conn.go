@@ -117,11 +117,11 @@ func (g *backend) reconnect(old *clients) {
 	}
 	fresh, err := dial(g.option)
 	if err != nil {
-		g.log.Warn("Redis cannot be reached anew", "server", g.address, "error", err)
+		g.log.Warn("Redis cannot be reached again", "server", g.address, "error", err)
 		return
 	}
 	g.clients.Store(fresh)
-	g.log.Warn("connected with Redis anew: the server had become a replica", "server", g.address)
+	g.log.Warn("reconnected to Redis: the server had become a replica", "server", g.address)
 	g.background.Go(old.close)
 }
 

@@ -40,7 +40,7 @@ func (g *backend) answers(ctx context.Context, by clientRole, q *questions) erro
 	return q.take(m)
 }
 
-var errAnswer = errors.New("the answer has another form than was asked for")
+var errAnswer = errors.New("the answer has an unexpected form")
 
 func (q *questions) take(m rueidis.RedisMessage) error {
 	list, err := m.ToArray()

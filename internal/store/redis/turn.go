@@ -53,7 +53,7 @@ func (g *backend) Unlock(ctx context.Context) {
 		return
 	}
 	if _, err := g.once(ctx, g.clients.Load().writer, unlockScript, []string{*name}); err != nil {
-		g.log.Debug("the turn was not given back", "error", err)
+		g.log.Debug("the lock was not released", "error", err)
 	}
 }
 

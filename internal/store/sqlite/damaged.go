@@ -170,7 +170,7 @@ func (b *Backend) quarantineTx() (any bool, err error) {
 		if what == "" {
 			continue // rewritten meanwhile, or quarantined already
 		}
-		b.log.Error("a damaged row is set aside: all else goes on without it", "task", id, "what", what)
+		b.log.Error("a damaged row was quarantined: everything else continues", "task", id, "what", what)
 		if err := b.writer.quarantine(seq, id, what); err != nil {
 			return any, err
 		}

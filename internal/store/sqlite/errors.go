@@ -95,6 +95,6 @@ func (b *Backend) fail(err error) {
 		return
 	}
 	b.fatalErr = err
-	b.opts.Fatal(fmt.Errorf("%s: a commit failed and nobody can say what is stored, so the process ends and nothing of that commit is acknowledged; "+
+	b.opts.Fatal(fmt.Errorf("%s: a commit failed and it is unknown what is stored, so the process ends and nothing of that commit is acknowledged; "+
 		"check the disk, then start again: what was acknowledged before is there: %w", b.opts.Path, err))
 }

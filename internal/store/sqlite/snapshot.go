@@ -61,7 +61,7 @@ func (b *Backend) countsOf(ctx context.Context, c *conn) (store.Counts, int64, e
 	case <-ctx.Done():
 		return store.Counts{}, 0, group.Gone(ctx)
 	case <-late.C:
-		return store.Counts{}, 0, signalbox.Errorf(signalbox.CodeStoreFailed, "the database could not be read at one moment: its writer stands still")
+		return store.Counts{}, 0, signalbox.Errorf(signalbox.CodeStoreFailed, "the database gave no consistent snapshot: its writer does not respond")
 	}
 }
 

@@ -24,7 +24,7 @@ func upgrade(ctx context.Context, c *conn, path string, given []byte, log *slog.
 	case was > version:
 		return checkVersion(path, int64(was), version)
 	}
-	log.Info("the database is carried over to a new schema", "path", path, "from", was, "to", version)
+	log.Info("the database is being upgraded to a new schema", "path", path, "from", was, "to", version)
 	if err := c.transaction(func() error { return c.upgrade(ctx, was, given) }); err != nil {
 		return fmt.Errorf("bring %s from schema %d to %d: %w", path, was, version, err)
 	}

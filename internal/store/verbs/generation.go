@@ -57,7 +57,7 @@ func (w *writer) check(l *Loaded) error {
 		return errLost
 	}
 	if l.Generation > w.ledger.seen.Generation {
-		w.store.log.Warn("the server lost what it had acknowledged, as another process found: a new generation has begun",
+		w.store.log.Warn("the server lost acknowledged data, as another process found: a new generation has begun",
 			"generation", l.Generation)
 		w.ledger.confirmed = l.Number
 		w.set.requests = requests{} // their Seqs may now belong to other tasks

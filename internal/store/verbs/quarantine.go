@@ -28,7 +28,7 @@ func (q *quarantine) report(key DocKey, err error) {
 		q.logged = map[DocKey]bool{}
 	}
 	q.logged[key] = true
-	q.log.Error("a damaged row is set aside: all else goes on without it", "kind", key.Kind, "id", key.ID, "error", err)
+	q.log.Error("a damaged row was quarantined: everything else continues", "kind", key.Kind, "id", key.ID, "error", err)
 }
 
 // all decodes all docs of a kind, and returns those that cannot be decoded; missing is set
