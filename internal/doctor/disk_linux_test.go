@@ -28,7 +28,7 @@ func dataOf(t *testing.T, dir string) string {
 	return strings.Join(said(look(t.Context(), false)), "\n")
 }
 
-func TestASmallDiskIsSaid(t *testing.T) {
+func TestSmallDiskIsReported(t *testing.T) {
 	text := dataOf(t, small(t, "size=1m,nr_inodes=20,mode=0700"))
 	for _, part := range []string{"ok data: the data folder can be written", "fail data: 0.0 GiB left on the disk", "inodes left on the disk of the data folder"} {
 		if !strings.Contains(text, part) {
@@ -38,7 +38,7 @@ func TestASmallDiskIsSaid(t *testing.T) {
 }
 
 // No inode is left, although there is space.
-func TestADiskWithoutInodesIsSaid(t *testing.T) {
+func TestDiskWithoutInodesIsReported(t *testing.T) {
 	dir := small(t, "size=100m,nr_inodes=4,mode=0700")
 	for i := range 10 {
 		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))), nil, 0o600); err != nil {
@@ -53,7 +53,7 @@ func TestADiskWithoutInodesIsSaid(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsReadOnlyIsSaid(t *testing.T) {
+func TestReadOnlyDiskIsReported(t *testing.T) {
 	dir := small(t, "size=1m,mode=0700")
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestADiskThatIsReadOnlyIsSaid(t *testing.T) {
 }
 
 // A network file system is unsuitable for SQLite.
-func TestANetworkDiskIsSaid(t *testing.T) {
+func TestNetworkDiskIsReported(t *testing.T) {
 	for kind, want := range map[int64]bool{0x6969: true, 0xff534d42: true, 0xef53: false, 0x01021994: false, 0x58465342: false} {
 		if got := doctor.Network(kind); got != want {
 			t.Errorf("%#x: %t", kind, got)

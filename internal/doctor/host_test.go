@@ -44,7 +44,7 @@ func TestHost(t *testing.T) {
 }
 
 // If calendar time and real time differ, the clock was set.
-func TestAClockThatWasSetIsSaid(t *testing.T) {
+func TestSetClockIsReported(t *testing.T) {
 	for said, want := range map[time.Duration]string{
 		time.Hour: "ok", time.Hour + time.Second: "ok", 50 * time.Minute: "was set back by 10m0s", 2 * time.Hour: "is 1h0m0s ahead",
 	} {

@@ -17,7 +17,7 @@ func keepsBudgets(of signalbox.Budgets) func(*engine.Options) {
 
 // A caller that is not an admin may ask for less, but not for more than the director's budget of a task,
 // neither at submit nor later.
-func TestABudgetIsBoundedForWhoIsNoAdmin(t *testing.T) {
+func TestBudgetIsBoundedForNonAdmins(t *testing.T) {
 	b := newFixture(t, keepsBudgets(signalbox.Budgets{Task: dollars(5)}))
 	ann := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "ann", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
 	admin := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "root", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}}

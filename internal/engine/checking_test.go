@@ -9,7 +9,7 @@ import (
 )
 
 // Whether an admin gave the checks is stored with the task, for its agent; the same for a retried task.
-func TestWhoBroughtChecks(t *testing.T) {
+func TestChecksOfAdminsAreMarked(t *testing.T) {
 	b := newFixture(t)
 	b.agent("coder", "demo", 1)
 	caller := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "u", Scopes: []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeRead}}

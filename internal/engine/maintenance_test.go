@@ -188,7 +188,7 @@ func TestResolveStranded(t *testing.T) {
 
 // A parked run continues only in its conversation: it does not move to another agent, and is not ended while
 // its gate is closed.
-func TestResolveStrandedOfWhatWasParked(t *testing.T) {
+func TestResolveStrandedSparesParkedTasks(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	park := func(session string, began bool) signalbox.Task {

@@ -35,7 +35,7 @@ func (d *dying) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 }
 
 // If a director dies between a submit and its note, that director and the next one together submit one task.
-func TestADirectorThatDiesDoublesNothing(t *testing.T) {
+func TestDirectorDeathDuplicatesNothing(t *testing.T) {
 	for at := 1; at <= 4; at++ {
 		d := &dying{left: at}
 		f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
@@ -112,7 +112,7 @@ func TestSeveralDirectorsLandOnce(t *testing.T) {
 }
 
 // A director that dies while it drops a returned landing leaves no turn behind.
-func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
+func TestDroppedLandingLeavesNoTurn(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		d := &dying{}
 		f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
@@ -143,7 +143,7 @@ func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
 
 // A submitted landing task that was not noted ends when the landing is dropped, whether its director has died
 // or was overtaken.
-func TestWhatNobodyNotedIsDropped(t *testing.T) {
+func TestUnnotedLandingTaskIsDropped(t *testing.T) {
 	for _, state := range []signalbox.LandingState{signalbox.LandingQueued, signalbox.LandingReturned} {
 		for _, dies := range []bool{false, true} {
 			d := &dying{}

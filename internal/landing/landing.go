@@ -234,7 +234,6 @@ func refused(err error) bool {
 }
 
 // owner is the owner of a landing's tasks: that of the task, without rights that the task did not use.
-// this one did not use.
 func (d *Driver) owner(ctx context.Context, t *signalbox.Task) (signalbox.Principal, signalbox.Request, error) {
 	r, err := d.store.Request(ctx, t.ID)
 	by := signalbox.Principal{Email: t.OwnerEmail, Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}

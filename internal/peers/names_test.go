@@ -10,7 +10,7 @@ import (
 )
 
 // A name that a live process uses is not taken from it.
-func TestANameThatIsUsedIsRefused(t *testing.T) {
+func TestNameInUseIsRefused(t *testing.T) {
 	inTown(t, 20, func(tn *town) {
 		a := tn.director("a").start()
 		tn.pass(3 * time.Second)
@@ -29,7 +29,7 @@ func TestANameThatIsUsedIsRefused(t *testing.T) {
 }
 
 // A process that died, or is paused, is replaced by another of its name; if it comes back it must end.
-func TestANameWhoseProcessStandsStillIsTakenOver(t *testing.T) {
+func TestNameOfPausedProcessIsTakenOver(t *testing.T) {
 	inTown(t, 20, func(tn *town) {
 		a := tn.director("a").start()
 		tn.pass(3 * time.Second)
@@ -50,7 +50,7 @@ func TestANameWhoseProcessStandsStillIsTakenOver(t *testing.T) {
 }
 
 // A restart at the same address gets its agents back at once: the previous process cannot be alive.
-func TestARestartTakesItsOwnAgainAtOnce(t *testing.T) {
+func TestRestartRetakesItsAgentsAtOnce(t *testing.T) {
 	inTown(t, 20, func(tn *town) {
 		a := tn.director("a").start()
 		tn.pass(3 * time.Second)
@@ -60,7 +60,7 @@ func TestARestartTakesItsOwnAgainAtOnce(t *testing.T) {
 	})
 }
 
-func TestThoseThatMayNotLiveBesideOthersAreRefused(t *testing.T) {
+func TestIncompatibleDirectorsAreRefused(t *testing.T) {
 	inTown(t, 5, func(tn *town) {
 		a := tn.director("a").start()
 		for name, change := range map[string]func(*store.Director){

@@ -298,7 +298,7 @@ func TestAShortOutageOfTheStoreMovesNothing(t *testing.T) {
 	})
 }
 
-func TestALongOutageOfTheStoreStopsAllAndIsOvercome(t *testing.T) {
+func TestLongStoreOutageStopsAllAndEnds(t *testing.T) {
 	inTown(t, 30, func(tn *town) {
 		a, b := tn.director("a").start(), tn.director("b").start()
 		tn.pass(5 * time.Second)
@@ -316,7 +316,7 @@ func TestALongOutageOfTheStoreStopsAllAndIsOvercome(t *testing.T) {
 	})
 }
 
-func TestOneThatLeavesIsFollowedAtOnce(t *testing.T) {
+func TestAgentsOfLeavingDirectorAreTakenAtOnce(t *testing.T) {
 	inTown(t, 40, func(tn *town) {
 		a, b := tn.director("a").start(), tn.director("b").start()
 		tn.pass(5 * time.Second)

@@ -146,7 +146,7 @@ func readRules(t *testing.T, name string) (f ruleFile) {
 	return f
 }
 
-func TestRulesAndAlertsAskForWhatThereIs(t *testing.T) {
+func TestRulesAndAlertsUseExistingMetrics(t *testing.T) {
 	k, seen := newKnown(t), valuesOf(t)
 	templated := regexp.MustCompile(`\$labels\.([a-z_]+)`)
 	names := map[string]bool{}
@@ -207,7 +207,7 @@ type panel struct {
 	} `json:"targets"`
 }
 
-func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(contrib, "grafana/signalbox.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 }
 
 // A check that never finds anything would pass everything.
-func TestTheCheckFindsWhatIsWrong(t *testing.T) {
+func TestCheckFindsErrors(t *testing.T) {
 	k, seen := newKnown(t), valuesOf(t)
 	for _, expr := range []string{
 		`signalbox_nothing`, `sum by (colour) (signalbox_agents)`, `signalbox_agents{colour="red"}`, `sum(signalbox_agents`, `signalbox_task_wait_seconds`,

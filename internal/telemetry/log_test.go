@@ -29,7 +29,7 @@ func line(t *testing.T, format string, level slog.Level, msg string, args ...any
 }
 
 // The lines of the seed (work-queue, Observability).
-func TestTextHasTheSeedsShape(t *testing.T) {
+func TestTextHasTheSeedsFormat(t *testing.T) {
 	for _, c := range []struct {
 		want  string
 		level slog.Level

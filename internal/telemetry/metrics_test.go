@@ -120,7 +120,7 @@ func TestMetricsFollowTheTasks(t *testing.T) {
 }
 
 // A tool task waits for no agent: its times are separate.
-func TestTimesOfToolTasksStandApart(t *testing.T) {
+func TestToolTaskTimesAreSeparate(t *testing.T) {
 	e, _, a := newEngine(t)
 	m := telemetry.NewMetrics(e)
 	ctx := t.Context()
@@ -158,7 +158,7 @@ func claim(t *testing.T, e *engine.Engine, a signalbox.Agent) engine.Claimed {
 	return c
 }
 
-func TestQueuesOfCallersDoNotMakeSeriesWithoutEnd(t *testing.T) {
+func TestQueueSeriesAreBounded(t *testing.T) {
 	e, _, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)
 	for i := range 300 {
@@ -176,7 +176,7 @@ func TestQueuesOfCallersDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestAScrapeOfADeadStoreSaysSo(t *testing.T) {
+func TestScrapeOfDeadStoreReportsIt(t *testing.T) {
 	e, s, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)
 	if err := s.Close(); err != nil {

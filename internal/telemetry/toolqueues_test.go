@@ -187,7 +187,7 @@ func TestIncidentAbortLeavesTheDepthGaugeStale(t *testing.T) {
 	<-first
 }
 
-func TestServersDoNotMakeSeriesWithoutEnd(t *testing.T) {
+func TestServerSeriesAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := telemetry.NewToolMetrics(reg, false)
 	for i := range 300 {
@@ -201,7 +201,7 @@ func TestServersDoNotMakeSeriesWithoutEnd(t *testing.T) {
 }
 
 // The metrics of tools and of the engine are in the same answer.
-func TestToolMetricsAreInTheOneAnswer(t *testing.T) {
+func TestToolMetricsAreInTheSameAnswer(t *testing.T) {
 	e, _, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)
 	newTools(t, m.Tools(true), gateway.Options{})

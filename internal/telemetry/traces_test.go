@@ -282,7 +282,7 @@ func TestAParkedRunIsLinkedToTheNext(t *testing.T) {
 }
 
 // If a task ends while it waits, its wait span says so.
-func TestAWaitThatLeadsToNothingIsASpan(t *testing.T) {
+func TestWaitWithoutClaimIsASpan(t *testing.T) {
 	x := newTraced(t)
 	task := x.submit(callersParent, engine.NewTask{})
 	_, err := x.Cancel(t.Context(), task.ID, "me")
@@ -324,7 +324,7 @@ func TestCallsOfAnExecutionAreOfItsTrace(t *testing.T) {
 
 // Without a receiver no span is created, and the caller's trace is passed to the agent unchanged. A caller's
 // decision not to sample is respected.
-func TestATraceGoesOnWhereNoneIsKept(t *testing.T) {
+func TestTraceIsPropagatedWithoutReceiver(t *testing.T) {
 	e, _, a := newEngine(t)
 	traces := telemetry.NewTraces(e, nil)
 	defer traces.Close()

@@ -25,7 +25,7 @@ func together(t *testing.T, c toolqueue.Config, f func(t *testing.T, a, b *proce
 	})
 }
 
-func TestSlotsAreThoseOfAllProcesses(t *testing.T) {
+func TestSlotsAreSharedByAllProcesses(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 2}, func(t *testing.T, a, b *process) {
 		first := a.take(t, Tool("first"))
 		second := b.take(t, Tool("second"))
@@ -87,7 +87,7 @@ func TestASlotGivenBackElsewhereIsSeenInTime(t *testing.T) {
 	}
 }
 
-func TestAsManyWaitAsMayInAllProcesses(t *testing.T) {
+func TestMaxWaitersHoldsOverAllProcesses(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1, MaxWaiters: 2}, func(t *testing.T, a, b *process) {
 		held := a.take(t, Tool("holder"))
 		defer held.Release()
@@ -103,7 +103,7 @@ func TestAsManyWaitAsMayInAllProcesses(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+func TestCancelledCallLeavesTheLine(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1, MaxWait: time.Minute}, func(t *testing.T, a, b *process) {
 		held := a.take(t, Tool("holder"))
 		impatient := b.start(t, Tool("impatient"), 3*time.Second)
@@ -181,7 +181,7 @@ func TestALeaseEndsWithItsSessionAnywhere(t *testing.T) {
 	})
 }
 
-func TestALeaseThatWasNeverUsedIsNone(t *testing.T) {
+func TestUnusedLeaseIsNotKept(t *testing.T) {
 	together(t, toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: time.Hour}}, func(t *testing.T, a, b *process) {
 		held := a.take(t, Tool("of no session"))
 		c := b.start(t, In("s", "gives up"), 0)

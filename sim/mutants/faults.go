@@ -3,7 +3,6 @@ package mutants
 // Faults lists what the mutants stand for: the faults seen in the systems behind the seeds (work-queue,
 // execution-queue, tool-queue-manager, parallel-tool-execution, async-task-queue), what users of queues ask
 // for most because it is broken or missing elsewhere (asked), and where peers fail (peer).
-// because it is broken or missing (asked), and where peers fail (peer).
 var Faults = []Fault{
 	{"work-queue 1", "only the first waiting task is looked at: a busy or vanished session agent stalls all behind it"},
 	{"work-queue 2", "a stale idle cache and no reservation dispatch twice; a reload by creation time undoes the order that a 409 made"},

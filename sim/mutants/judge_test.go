@@ -10,9 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox/sim/mutants"
 )
 
-// TestTheRunnerSaysNo: a bug that no test detects, one that does not compile, one whose tests only hang and
+// TestRunnerReportsUncaughtMutants: a bug that no test detects, one that does not compile, one whose tests only hang and
 // one whose snippet is gone do not count as caught.
-func TestTheRunnerSaysNo(t *testing.T) {
+func TestRunnerReportsUncaughtMutants(t *testing.T) {
 	const file, check = "internal/agentaddr/agentaddr.go", "if err := Never(ip); err != nil {"
 	for verdict, m := range map[string]mutants.Mutant{
 		"NOT CAUGHT":                      {Edits: []mutants.Edit{{Old: check, New: "if err := Never(ip); nil != err {"}}},

@@ -107,7 +107,7 @@ func TestList(t *testing.T) {
 }
 
 // A task that is not a tool call is not found as one.
-func TestTaskOfNoTool(t *testing.T) {
+func TestTaskThatIsNotAToolCall(t *testing.T) {
 	h := newFixture(t, async("tool"))
 	r, err := h.engine.Submit(t.Context(), engine.NewTask{Prompt: "p"})
 	h.must(err)

@@ -129,7 +129,6 @@ func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
 }
 
 // The queues are those of other agents: its own, the pool of its kind, all.
-// of its kind, all.
 func TestQueuesOfPullAgent(t *testing.T) {
 	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)

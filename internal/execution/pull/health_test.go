@@ -80,7 +80,7 @@ func TestFailingAgentGetsFewerTasks(t *testing.T) {
 
 // If the probe's task comes back without a result that says something about the agent, another task becomes
 // the probe.
-func TestUndecidedTrialIsRepeated(t *testing.T) {
+func TestUndecidedProbeIsRepeated(t *testing.T) {
 	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	for range 3 { // the refused one waits for longer than the pause

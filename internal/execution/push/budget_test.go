@@ -159,7 +159,7 @@ func TestWhatALostRunSpentCounts(t *testing.T) {
 }
 
 // A bypass call is refused while nothing is left, since its caller waits.
-func TestACallBesideTheQueueIsRefused(t *testing.T) {
+func TestBypassIsRefusedWithoutBudget(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Day: dollars(1)}))
 	a := h.agent(Options{Isolated: 2})
 	h.start()

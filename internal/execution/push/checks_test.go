@@ -12,7 +12,7 @@ import (
 )
 
 // Checks are sent with the task to its agent, and their results are stored, within limits.
-func TestWhatChecksSaidIsStoredWithTheResult(t *testing.T) {
+func TestCheckResultsAreStored(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Name: "a"})

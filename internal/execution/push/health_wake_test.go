@@ -29,7 +29,7 @@ func (s *slowClaim) Claim(ctx context.Context, c store.ClaimRequest) (store.Clai
 }
 
 // A task that is submitted while an agent claims its probe after a pause is taken without a tick.
-func TestTaskSubmittedDuringTrialIsTaken(t *testing.T) {
+func TestTaskSubmittedDuringProbeIsTaken(t *testing.T) {
 	t.Parallel()
 	s := &slowClaim{Store: memory.New(memory.Options{ID: "rig"}), looked: make(chan struct{}), answer: make(chan struct{})}
 	h := newFixture(t, noTick, on(s))

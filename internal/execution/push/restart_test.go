@@ -218,7 +218,7 @@ func TestTwoDispatchersDoNotDoubleDispatch(t *testing.T) {
 }
 
 // If the store cannot be read, Start fails and starts nothing.
-func TestStartFailsWhole(t *testing.T) {
+func TestFailedStartStartsNothing(t *testing.T) {
 	h := newFixture(t)
 	h.agent(Options{})
 	d := push.New(h.engine, h.opts)

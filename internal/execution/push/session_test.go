@@ -77,7 +77,7 @@ func TestPlainAgentChatsContinueItsSession(t *testing.T) {
 }
 
 // A chat that named no session does not change a session that was archived.
-func TestTakenSessionStaysArchived(t *testing.T) {
+func TestArchivedSessionStaysArchived(t *testing.T) {
 	h := newFixture(t)
 	h.agent(Options{Auto: true, Plain: true})
 	h.start()

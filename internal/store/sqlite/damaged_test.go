@@ -178,7 +178,7 @@ func TestOtherKeyIsReportedAndAccepted(t *testing.T) {
 
 // A damaged row of a parked task is quarantined like any other: the list of its gate has the others, and its
 // session continues.
-func TestDamagedParkedTaskIsOnNoListOfAGate(t *testing.T) {
+func TestDamagedParkedTaskIsNotListed(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, Options{Path: path})
 	for range 2 {

@@ -3,7 +3,6 @@ package sqlite
 // The checksum key is the one given when the file was created. It is kept elsewhere, so that a process that
 // can only write the file cannot make a checksum. If none was given, the key is in the file; then checksums
 // detect accidental damage, but no deliberate changes.
-// broke, and not what somebody changed on purpose.
 
 // check identifies the key without revealing it.
 func (k key) check() int64 { return int64(k.sum(sumCheck, 0, nil) >> 1) } //nolint:gosec // half of the numbers

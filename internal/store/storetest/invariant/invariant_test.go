@@ -219,7 +219,7 @@ func TestCheckFindsNothingInASoundStore(t *testing.T) {
 	}
 }
 
-func TestCheckTellsThatItCouldNotRead(t *testing.T) {
+func TestCheckReportsReadErrors(t *testing.T) {
 	s := memory.New(memory.Options{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
