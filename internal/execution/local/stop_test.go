@@ -260,7 +260,9 @@ func TestRevokedRunIsStopped(t *testing.T) {
 	_, err := h.engine.Lose(t.Context(), h.reaches(id, signalbox.Working), signalbox.ReasonLost, "gone", false, nil)
 	h.must(err)
 	close(goOn)
-	testkit.Wait(h.t, "it is said", func() bool { return contains(h.log.String(), "no longer belongs to this director") || x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "it is said", func() bool {
+		return contains(h.log.String(), "no longer belongs to this director") || x.Agents()[0].InUse == 0
+	})
 	if task := h.task(id); task.Reason != signalbox.ReasonLost {
 		t.Errorf("%s: %s", task.Reason, task.Message)
 	}

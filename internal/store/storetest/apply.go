@@ -14,7 +14,7 @@ func applyRules() []rule {
 		{"a change of an older revision is stale and has no effect", applyStale},
 		{"a change of a later revision is stale too", applyFuture},
 		{"a change of an unknown task is not found", applyUnknown},
-		{"of many changes of one revision one wins", applyRace},
+		{"one of many changes of one revision wins", applyRace},
 		{"the end frees the slot", applyFrees},
 		{"a slot with another fence is not freed", applyRightFence},
 		{"withholding marks the row and keeps it", applyWithholds},
@@ -26,7 +26,7 @@ func applyRules() []rule {
 		{"what the store sets is not taken from the caller", applyOwnFields},
 		{"a delayed retry is not ready before its time", applyDelay},
 		{"an edit replaces the request, keeps the environment and moves to another queue", applyEdit},
-		{"of an edit and a claim of one revision one wins", applyEditRace},
+		{"an edit or a claim of one revision wins", applyEditRace},
 		{"every way to end leaves nothing in flight", applyEveryEnd},
 	}
 }

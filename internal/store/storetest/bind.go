@@ -14,7 +14,7 @@ func bindRules() []rule {
 		{"a moved task has a new revision and its old place", bindRevision},
 		{"a move by a bind writes no entry of its own", bindEntries},
 		{"a session the agent made is the task's from then on", bindNew},
-		{"a session that turns out to be running readies nothing", bindRunning},
+		{"a session that turns out to be running makes no turn ready", bindRunning},
 		{"a later bind gives the session to the other agent", bindAgain},
 		{"an agent cannot take a session of another by naming it", bindTheft},
 		{"a submission follows the session if it says so", bindFollow},

@@ -12,11 +12,11 @@ import (
 func claimRules() []rule {
 	return []rule{
 		{"the claim is the row as stored, with its request", claimAnswers},
-		{"nothing waits: nothing is found and nothing changes", claimNothing},
+		{"without waiting tasks nothing is found and nothing changes", claimNothing},
 		{"only the queues of the request are looked at", claimOwnQueues},
 		{"a paused queue hands out nothing", claimPaused},
 		{"pausing all pauses all", claimPausedAll},
-		{"a pause that is over holds nothing back", claimPauseOver},
+		{"an expired pause has no effect", claimPauseOver},
 		{"a session's next task waits until the turn ends", claimSession},
 		{"concurrent claims never share a task", claimRace},
 		{"an agent need not be known", claimUnknownAgent},

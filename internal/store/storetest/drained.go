@@ -13,9 +13,9 @@ func drainedRules() []rule {
 	return []rule{
 		{"a pause of its own queue keeps an agent from all queues, and no other agent", claimDrained},
 		{"a drained agent finishes what it runs, and its isolated slots stay available", claimDrainedGoesOn},
-		{"it adds no slots to a room", roomDrained},
+		{"a drained agent adds no slots to a room", roomDrained},
 		{"a room of which all agents are drained says so", roomAllDrained},
-		{"its isolated slots are room", roomDrainedIsolated},
+		{"the isolated slots of a drained agent count as room", roomDrainedIsolated},
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 
 func errorRules() []rule {
 	return []rule{
-		{"a verb of a caller that has gone does nothing", errorCancelled},
+		{"a verb with an ended context does nothing", errorCancelled},
 		{"a verb after the close is refused with a code", errorClosed},
-		{"refusals say in words what to do", errorWords},
+		{"refusals say what to do", errorWords},
 	}
 }
 

@@ -18,9 +18,9 @@ func agentRules() []rule {
 	return []rule{
 		{"an agent is stored by name", agentStored},
 		{"the entry is written when something differs", agentEntry},
-		{"the time of the first announcement stays", agentCreated},
+		{"the time of the first registration is kept", agentCreated},
 		{"agents are listed by name", agentsSorted},
-		{"removing forgets it", agentRemoved},
+		{"a removed agent is gone", agentRemoved},
 		{"an unknown agent cannot be removed", agentUnknown},
 		{"an agent that holds slots is not removed", agentHoldsSlots},
 		{"an agent with a withheld slot is not removed", agentHoldsWithheld},
@@ -141,7 +141,7 @@ func pauseRules() []rule {
 		{"a pause is stored by queue", pauseStored},
 		{"pauses are listed by queue, all first", pausesSorted},
 		{"each setting writes its entry", pauseEntries},
-		{"resume says whether there was one and notes it then", pauseResume},
+		{"resume reports whether there was a pause, and journals it", pauseResume},
 		{"resuming all leaves the pauses of queues", pauseResumeAll},
 		{"a pause that is over stays listed until someone resumes", pauseOver},
 	}

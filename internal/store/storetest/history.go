@@ -11,14 +11,14 @@ import (
 func historyRules() []rule {
 	return []rule{
 		{"ended tasks are listed newest end first", historyOrder},
-		{"each filter chooses", historyFilters},
+		{"each filter selects", historyFilters},
 		{"filters are combined", historyCombined},
 		{"pages have no gaps and nothing twice, equal ends too", historyPages},
 		{"a task that ends between two pages changes nothing behind the cursor", historyGrows},
-		{"a page is of 1 to 1,000", historyLimit},
-		{"a cursor that is none is refused", historyBadCursor},
-		{"nothing ended: an empty page and no next", historyEmpty},
-		{"what is not ended is not listed", historyOnlyEnded},
+		{"the limit of a page is 1 to 1,000", historyLimit},
+		{"an invalid cursor is refused", historyBadCursor},
+		{"without ended tasks the page is empty and has no next", historyEmpty},
+		{"only ended tasks are listed", historyOnlyEnded},
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 func holdRules() []rule {
 	return []rule{
 		{"one run at a time works in a folder, whichever agent's", holdFolder},
-		{"runs that are placed elsewhere are let through", holdElsewhere},
+		{"runs that work elsewhere are let through", holdElsewhere},
 		{"an agent whose runs work elsewhere holds a folder for a task that asks for it", holdAsked},
 		{"a resource is held up to its capacity", holdCapacity},
 		{"values are handed out, each to one run", holdValues},
 		{"a claim gets all that its task needs, or nothing", holdAll},
 		{"a task that waits for a resource is not overtaken by those that need it too", holdOrder},
 		{"at most MaxPassed tasks of a queue are passed over", holdPassed},
-		{"what no configuration lists is never claimed, but what is exclusive", holdUnknown},
-		{"a slot that is withheld still holds", holdWithheld},
-		{"of many claims at once one gets it", holdAtOnce},
+		{"tasks that need unconfigured resources are never claimed, except exclusive ones", holdUnknown},
+		{"a withheld slot still holds", holdWithheld},
+		{"of many concurrent claims one gets it", holdAtOnce},
 		{"isolated claims hold what they need", holdIsolated},
-		{"what is not held any more is forgotten, and what is stays", holdPruned},
+		{"resources that are no longer held are removed, others stay", holdPruned},
 		{"hostile names and values come back byte for byte", holdHostile},
 	}
 }

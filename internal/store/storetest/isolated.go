@@ -8,10 +8,10 @@ import (
 func isolatedRules() []rule {
 	return []rule{
 		{"isolated slots are numbered apart, the lowest first", isolatedNumbers},
-		{"isolated slots and the others do not count for each other", isolatedApart},
+		{"isolated and normal slots are counted separately", isolatedApart},
 		{"isolated and other slots each have a limit over all agents", isolatedFleet},
-		{"a withheld slot counts under the ceiling", isolatedFleetWithheld},
-		{"the ceiling over all agents counts no slot of the director's own executor", isolatedFleetExecutor},
+		{"a withheld slot counts towards the fleet limit", isolatedFleetWithheld},
+		{"the fleet limit does not count slots of the director's own executor", isolatedFleetExecutor},
 		{"of many slots the lowest free one is taken", isolatedMany},
 		{"an agent that holds an isolated slot is not removed", isolatedRemove},
 		{"an isolated execution lives and ends like any other", isolatedLife},

@@ -11,9 +11,9 @@ func journalRules() []rule {
 	return []rule{
 		{"each change writes one entry, Seq from 1 without gaps", journalEntries},
 		{"the entry of a change is stored as it is", journalStored},
-		{"the entry of a submit says what came in", journalSubmit},
+		{"the entry of a submit describes the task", journalSubmit},
 		{"the entry of a claim is that of the transition", journalClaim},
-		{"what changes nothing writes nothing", journalNothing},
+		{"a verb without a change writes no entry", journalNothing},
 		{"a note is an entry", journalNote},
 		{"the journal is read from any place", journalPages},
 		{"an empty journal has no range", journalEmpty},

@@ -12,11 +12,11 @@ import (
 func landingRules() []rule {
 	return []rule{
 		{"a wish to land is queued by the commit that completes the task", landWish},
-		{"what failed, timed out or was cancelled does not land", landOnlyCompleted},
+		{"only completed tasks land", landOnlyCompleted},
 		{"a wish is dropped before its task ends", landWishDropped},
 		{"a landing changes by compare-and-set, and nothing else of the task does", landChanges},
-		{"those that are open are listed, by when they were asked for", landListed},
-		{"while it goes on by itself a task is not forgotten", landPruned},
+		{"open landings are listed, in the order of their requests", landListed},
+		{"a task with an open landing is not pruned", landPruned},
 		{"hostile names and texts come back byte for byte", landHostile},
 	}
 }

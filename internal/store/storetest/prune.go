@@ -9,7 +9,7 @@ import (
 
 func pruneRules() []rule {
 	return []rule{
-		{"tasks that ended before go, with all that was theirs", pruneEnded},
+		{"tasks that ended before are deleted, with all that belongs to them", pruneEnded},
 		{"tasks that have not ended stay, however old", pruneKeepsLive},
 		{"the oldest ends go first, at most the limit", pruneLimit},
 		{"an idempotency key is free again", pruneKey},
@@ -20,11 +20,11 @@ func pruneRules() []rule {
 		{"only the beginning of the journal goes", pruneJournalClock},
 		{"numbers never start again", pruneNumbers},
 		{"a withheld slot stays", pruneWithheld},
-		{"what ended tasks take is counted by owner", keptByOwner},
+		{"bytes of ended tasks are counted by owner", keptByOwner},
 		{"beyond a size in bytes the oldest are pruned, whoever owns them", pruneBytes},
 		{"the oldest of an owner are pruned, and of nobody else", pruneOwner},
 		{"the search for an owner's tasks goes on where it stopped", pruneOwnerLimit},
-		{"what a release that did not count has stored goes with its time only", pruneUncounted},
+		{"tasks stored by a release that did not count are pruned by time only", pruneUncounted},
 	}
 }
 

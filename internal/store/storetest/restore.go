@@ -9,14 +9,14 @@ import (
 
 func restoreRules() []rule {
 	return []rule{
-		{"an ended task comes back with all that it had", restoreEnded},
-		{"a waiting task takes its turn by when it was enqueued", restoreOrder},
+		{"an ended task comes back completely", restoreEnded},
+		{"a waiting task is ordered by its enqueueing", restoreOrder},
 		{"a waiting task comes with its request and environment", restoreWaiting},
-		{"a time to come and a session under way hold it back", restoreBlocked},
-		{"its id and its key are taken from then on", restoreTaken},
-		{"a task that was parked knows so, and goes on", restoreParked},
-		{"what is in flight or parked is refused", restoreInFlight},
-		{"no limit is looked at, but it counts", restoreLimit},
+		{"a later time and a running session hold it back", restoreBlocked},
+		{"its id and its key are in use from then on", restoreTaken},
+		{"a parked task continues", restoreParked},
+		{"tasks in flight are refused", restoreInFlight},
+		{"limits are not checked, but the task counts", restoreLimit},
 	}
 }
 

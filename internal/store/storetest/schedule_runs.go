@@ -17,7 +17,7 @@ func scheduleRunRules() []rule {
 		{"a run that is refused leaves nothing behind", runRefused},
 		{"one id twice in one step is refused", runTwice},
 		{"two schedules may have runs of one id", runSameID},
-		{"the newest come first, with equal times by id", runsSorted},
+		{"newest first, with equal times by id", runsSorted},
 		{"a list is cut at its limit", runsLimit},
 		{"the newest 100 are kept", runsKept},
 		{"an old run is not kept, and one that is open is", runsOpenKept},

@@ -15,13 +15,13 @@ import (
 
 func snapshotRules() []rule {
 	return []rule{
-		{"of an empty store it is empty", snapshotEmpty},
-		{"it says what the reads say", snapshotReads},
-		{"of each line it has the first, and the counts have all", snapshotHeads},
+		{"the snapshot of an empty store is empty", snapshotEmpty},
+		{"it agrees with the reads", snapshotReads},
+		{"it has the head of each queue, and the counts of all tasks", snapshotHeads},
 		{"a snapshot has what was acknowledged before", snapshotAcknowledged},
 		{"its entry stays when the journal is pruned", snapshotPruned},
 		{"it shares no memory with the store", snapshotNoAlias},
-		{"no write stands between its parts", snapshotOneMoment},
+		{"its parts are consistent", snapshotOneMoment},
 	}
 }
 

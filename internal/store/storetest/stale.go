@@ -9,12 +9,12 @@ import (
 
 func staleRules() []rule {
 	return []rule{
-		{"what a void execution said is kept by its fence", staleKept},
-		{"it changes nothing of the task", staleNoEffect},
-		{"what it says again takes the place of what it said", staleAgain},
+		{"a late report is kept by its fence", staleKept},
+		{"a late report does not change the task", staleNoEffect},
+		{"a second late report replaces the first", staleAgain},
 		{"the newest ten are kept", staleNewest},
-		{"there must be a task", staleUnknown},
-		{"it goes with its task", stalePruned},
+		{"a late report needs its task", staleUnknown},
+		{"late reports are pruned with their task", stalePruned},
 		{"hostile strings and large outputs come back", staleHostile},
 		{"the calls of an execution are listed by submission", childrenListed},
 		{"a task without a caller has no parent", childrenNone},

@@ -226,11 +226,11 @@ func limitRace(b *fixture) {
 
 func idempotencyRules() []rule {
 	return []rule{
-		{"the same key and hash give the task of that time", keyReplays},
+		{"the same key and hash return the existing task", keyReplays},
 		{"the same key with another hash is refused", keyOtherBody},
 		{"a replay shows the task as it is now, ended too", keyReplaysEnded},
 		{"a replay comes before the limit", keyBeforeLimit},
-		{"no key is no key", keyNone},
+		{"an empty key is not a key", keyNone},
 		{"64 at once with one key make one task", keyRace},
 	}
 }

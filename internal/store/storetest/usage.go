@@ -12,15 +12,15 @@ import (
 
 func usageRules() []rule {
 	return []rule{
-		{"a run that reports tokens or costs is counted where it belongs", usageCounted},
+		{"a run that reports tokens or costs is counted in its row", usageCounted},
 		{"a run that reports neither leaves no row", usageNothing},
 		{"each run of a task is counted", usageEachRun},
 		{"a change that is stale or refused counts nothing", usageStale},
 		{"a report that brings the state of a run no further counts nothing", usageEnded},
-		{"a void run is counted once, and what it adds later", usageVoid},
-		{"of a run that was lost, and reports late, what it adds is counted", usageLost},
+		{"a void run is counted once, with what its report adds", usageVoid},
+		{"the additional usage in the late report of a lost run is counted", usageLost},
 		{"rows are by day, agent, schedule, owner and model", usageRows},
-		{"a query chooses rows", usageQuery},
+		{"a query selects rows", usageQuery},
 		{"rows beyond the bound of a day are summed up", usageFolded},
 		{"a row of another store is stored once", usageRestored},
 		{"rows of old days are pruned, and make room", usagePruned},

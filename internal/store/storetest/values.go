@@ -17,7 +17,7 @@ func valueRules() []rule {
 		{"hostile strings match only what they name", valuesHostileLookups},
 		{"times come back to the millisecond, in UTC", valuesTimes},
 		{"numbers come back at their limits", valuesNumbers},
-		{"what is absent is not what is empty", valuesAbsent},
+		{"absent and empty values are distinct", valuesAbsent},
 		{"the store shares no memory with its callers", valuesNoAlias},
 	}
 }

@@ -26,7 +26,7 @@ func wakeRules() []rule {
 		{"a task whose session is busy is not woken", wakeSession},
 		{"of several due tasks of a session one is woken", wakeSessionOne},
 		{"a clock that goes back wakes no task and blocks none", wakeClockBack},
-		{"nothing that is due waits: no next time", wakeNothing},
+		{"without waiting due tasks there is no next time", wakeNothing},
 		{"waking writes no entry and no revision", wakeQuiet},
 		{"a clock that goes back later does not unready a woken task", wakeStays},
 	}
