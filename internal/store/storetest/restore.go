@@ -14,8 +14,8 @@ func restoreRules() []rule {
 		{"a waiting task comes with its request and environment", restoreWaiting},
 		{"a later time and a running session hold it back", restoreBlocked},
 		{"its id and its key are in use from then on", restoreTaken},
-		{"a parked task continues", restoreParked},
-		{"tasks in flight are refused", restoreInFlight},
+		{"a task that had been parked keeps its parking data and continues", restoreParked},
+		{"tasks in flight or parked are refused", restoreInFlight},
 		{"limits are not checked, but the task counts", restoreLimit},
 	}
 }
