@@ -30,7 +30,7 @@ func TestDoctor(t *testing.T) {
 	b.vars["SIGNALBOX_ADDR"] = "127.0.0.1:0" // whoever has the usual port is not of this test
 	b.agent("coder", d.url)
 	said := b.doctorOf(0, "--director", d.url)
-	for _, part := range []string{"durability disk", "its rows agree", "the director may open", "nobody has set the clock", "agents: asked: 1", "events come one by one"} {
+	for _, part := range []string{"durability disk", "its rows agree", "the director may open", "the clock of the director's host was not set", "agents: asked: 1", "events come one by one"} {
 		if !strings.Contains(strings.Join(strings.Fields(said), " "), strings.ReplaceAll(part, "agents: ", "agents ")) {
 			t.Errorf("want %q in\n%s", part, said)
 		}

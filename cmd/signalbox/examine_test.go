@@ -106,7 +106,7 @@ const wellRows = "ok store: its rows agree"
 // Inconsistent rows of a stopped director are found without a running director.
 func TestDoctorFindsABreachWithoutADirector(t *testing.T) {
 	cfg, s := stopped(t)
-	if got := says(t, cfg); !strings.Contains(got, "is open, by a director that looks at it itself") {
+	if got := says(t, cfg); !strings.Contains(got, "is open, by a director that checks it itself") {
 		t.Errorf("a database in use was looked at:\n%s", got)
 	}
 	if err := s.Close(); err != nil {

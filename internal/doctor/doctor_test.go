@@ -66,7 +66,7 @@ func TestLimits(t *testing.T) {
 	want(t, doctor.Limits(poor, tools)(t.Context(), false),
 		"warn limits: programs are bounded by rlimit: memory by rlimit (of each process); they can gain privileges, by a setuid program for instance; "+leftovers+"; "+eachAlone,
 		"warn limits: cpus cannot be bounded here (needs control groups), and these tools ask for it: bound, strict",
-		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict",
+		"fail sandbox: these tools are refused, because they require a sandbox that is not available here: strict",
 		"warn sandbox: these tools run without the sandbox that they ask for: bound")
 	poor.NoNewPrivs, poor.Cure = true, "ask the administrator"
 	got := doctor.Limits(poor, tools)(t.Context(), false)
@@ -83,7 +83,7 @@ func TestLimits(t *testing.T) {
 	poor.Sandbox[0].OK = true // but strict requires the other kind
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:],
 		"ok sandbox: there is bubblewrap",
-		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
+		"fail sandbox: these tools are refused, because they require a sandbox that is not available here: strict")
 	poor.Sandbox[1] = confine.SandboxReport{Kind: "landlock", OK: true}
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:], "ok sandbox: there is bubblewrap and landlock")
 	poor.Sandbox[1] = confine.SandboxReport{Kind: "landlock", OK: true, Note: "version 5", Weak: "it leaves signals"}
@@ -91,7 +91,7 @@ func TestLimits(t *testing.T) {
 		"warn sandbox: these tools run in a weaker sandbox: strict. it leaves signals")
 	poor.Sandbox[1].TooWeak = true
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:], "ok sandbox: there is bubblewrap and landlock",
-		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
+		"fail sandbox: these tools are refused, because they require a sandbox that is not available here: strict")
 }
 
 // rows is a store whose reads a test sets, one look after another.

@@ -43,7 +43,7 @@ func Host(started time.Time) Look {
 func openFiles() api.Check {
 	most, err := mostFiles()
 	if err != nil {
-		return warning(areaHost, "use a system that says it", "how many files may be open cannot be told: %v", err)
+		return warning(areaHost, "use a system that reports it", "the limit on open files cannot be read: %v", err)
 	}
 	return filesCheck(most)
 }
@@ -91,7 +91,7 @@ func clock(went, said time.Duration) api.Check {
 	off := (said - went).Round(10 * time.Millisecond)
 	switch {
 	case off.Abs() < jumped:
-		return fine(areaClock, "nobody has set the clock of the director's host since it started")
+		return fine(areaClock, "the clock of the director's host was not set since the director started")
 	case off < 0:
 		return warning(areaClock, "let the host follow a time server; nothing fires twice, and no lease ends by it", "the clock of the director's host was set back by %s since it started", -off)
 	}
@@ -250,7 +250,7 @@ func (f *Fleet) judge(answers []answer) []api.Check {
 	}
 	slices.SortFunc(out, func(a, b api.Check) int { return cmp.Compare(a.Text, b.Text) })
 	if asked > 0 && len(out) == 0 {
-		out = append(out, fine(areaAgents, "asked: %d; their clocks, versions and folders raise no question", asked))
+		out = append(out, fine(areaAgents, "asked: %d; their clocks, versions and folders are fine", asked))
 	}
 	return out
 }

@@ -96,7 +96,7 @@ func TestAgents(t *testing.T) {
 		})(t.Context(), admin)
 	}
 	good := signalbox.Agent{Name: "good", URL: fakeAgent(t, api.AgentStatus{Name: "good", Version: "1.2.0", WorkDir: "/a"}, 0, "sesame"), SealedToken: []byte("sesame")}
-	want(t, look(true, good), "ok agents: asked: 1; their clocks, versions and folders raise no question")
+	want(t, look(true, good), "ok agents: asked: 1; their clocks, versions and folders are fine")
 	want(t, look(false, good)) // it names all agents
 	old := signalbox.Agent{Name: "old", URL: fakeAgent(t, api.AgentStatus{Name: "old", Version: "1.1.0", WorkDir: "/b"}, 0, "")}
 	foreign := signalbox.Agent{Name: "foreign", URL: fakeAgent(t, api.AgentStatus{Version: "7"}, 0, "")}

@@ -147,7 +147,7 @@ func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) 
 		out = nil
 	}
 	if len(refused) > 0 {
-		out = append(out, api.Check{Area: areaSandbox, State: "fail", Cure: cure, Text: "these tools are refused, for they require a sandbox that is not here: " + strings.Join(refused, ", ")})
+		out = append(out, api.Check{Area: areaSandbox, State: "fail", Cure: cure, Text: "these tools are refused, because they require a sandbox that is not available here: " + strings.Join(refused, ", ")})
 	}
 	if len(open) > 0 {
 		out = append(out, api.Check{Area: areaSandbox, State: "warn", Cure: cure, Text: "these tools run without the sandbox that they ask for: " + strings.Join(open, ", ")})

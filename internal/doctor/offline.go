@@ -28,7 +28,7 @@ func Server(info store.Info, err error) []api.Check {
 	if info.Grade == store.GradeWeak {
 		return []api.Check{failure(areaStore, "set the server as it says; docs/scaling.md has the settings", "%s", text)}
 	}
-	return []api.Check{fine(areaStore, "%s; a director looks at its rows", text)}
+	return []api.Check{fine(areaStore, "%s; a director checks its rows", text)}
 }
 
 // Memory is the check of a store in memory.
@@ -76,7 +76,7 @@ func (d Database) Look(ctx context.Context) []api.Check {
 	case err != nil:
 		return one(failure(areaStore, "give it back to the user of the director", "%v", err))
 	case info.Size() > maxCopied:
-		return one(warning(areaStore, "start a director, and ask it: signalbox doctor", "%s has %d GiB, too many to be copied for a look", d.Path, info.Size()>>30))
+		return one(warning(areaStore, "start a director, and ask it: signalbox doctor", "%s has %d GiB, too large to copy for a check", d.Path, info.Size()>>30))
 	}
 	work, err := os.MkdirTemp("", "signalbox-doctor-*")
 	if err != nil {
@@ -89,7 +89,7 @@ func (d Database) Look(ctx context.Context) []api.Check {
 	copied, err := d.Copy(ctx, d.Path, work)
 	switch {
 	case errors.Is(err, d.InUse):
-		return one(fine(areaStore, "%s is open, by a director that looks at it itself: ask that one with --director", d.Path))
+		return one(fine(areaStore, "%s is open, by a director that checks it itself: ask that one with --director", d.Path))
 	case err != nil:
 		return one(failure(areaStore, "give it back to the user of the director, or see the disk", "%s cannot be read: %s", d.Path, message(err)))
 	}
@@ -98,7 +98,7 @@ func (d Database) Look(ctx context.Context) []api.Check {
 
 func (d Database) lookAt(ctx context.Context, copied string) []api.Check {
 	damage := func(format string, args ...any) api.Check {
-		return failure(areaStore, "keep a copy of the file and of its -wal, and bring back the backup", format, args...)
+		return failure(areaStore, "keep a copy of the file and of its -wal, and restore the backup", format, args...)
 	}
 	original := func(err error) string { return strings.ReplaceAll(message(err), copied, d.Path) }
 	var fatal error
@@ -116,5 +116,5 @@ func (d Database) lookAt(ctx context.Context, copied string) []api.Check {
 	if err := d.Verify(ctx, copied); err != nil {
 		return append(out, damage("%s: %s", d.Path, message(err)))
 	}
-	return append(out, fine(areaStore, "every page of %s can be read and its structure is sound; the sums of %d tasks were looked at", d.Path, tasks))
+	return append(out, fine(areaStore, "every page of %s can be read and its structure is sound; the checksums of %d tasks match", d.Path, tasks))
 }

@@ -110,7 +110,7 @@ func Data(f Folder) Look {
 		}
 		out := []api.Check{f.folder(name)}
 		if s, err := volumeOf(f.Dir); err != nil {
-			out = append(out, warning(areaData, "see whether its file system is there", "how much room is left cannot be told: %v", err))
+			out = append(out, warning(areaData, "see whether its file system is there", "the free space cannot be read: %v", err))
 		} else {
 			out = append(out, f.disk(name, s)...)
 		}
@@ -127,7 +127,7 @@ func (f *Folder) folder(name string) api.Check {
 	case err != nil:
 		return failure(areaData, "give it back to the user of the director, or make room", "%s cannot be written: %s", name, plain(err))
 	case info.Mode().Perm()&0o022&permBits != 0:
-		return failure(areaData, "chmod 700, and look who owns the files in it", "%s can be written by others (mode %#o)", name, info.Mode().Perm())
+		return failure(areaData, "chmod 700, and check who owns the files in it", "%s can be written by others (mode %#o)", name, info.Mode().Perm())
 	case info.Mode().Perm()&0o077&permBits != 0:
 		return warning(areaData, "chmod 700", "%s can be read by others (mode %#o)", name, info.Mode().Perm())
 	}

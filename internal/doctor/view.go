@@ -144,7 +144,7 @@ func (v *view) checkRunning() {
 		v.wrong("task %s runs by its row, and no slot has it", id)
 	}
 	for _, d := range v.damaged {
-		v.found = append(v.found, failure(areaStore, "its bytes in the file were changed, by a broken disk or by somebody: submit the task again, or bring back a backup; all else goes on",
+		v.found = append(v.found, failure(areaStore, "its bytes in the file were changed, by a broken disk or by somebody: submit the task again, or restore a backup; everything else continues",
 			"the row of task %s is damaged, and set aside: %s", d.ID, d.What))
 	}
 }

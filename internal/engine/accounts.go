@@ -260,7 +260,7 @@ func (e *Engine) gateClosed(t *signalbox.Task) Gate {
 		return Gate{Name: "account_open", OK: true, Text: "Its agents' account is open", Detail: "no limit of a provider keeps it"}
 	case w.Kind == signalbox.GateAgent:
 		return Gate{Name: "agent_open", Text: upperFirst(w.Text), Agent: w.Name, Cure: upperFirst(AgentCure) + ".",
-			Detail: "an agent that fails in a way which speaks of itself is given nothing for a while, then tried with one task"}
+			Detail: "an agent that fails through its own fault gets no tasks for a while, then one to try it"}
 	}
 	g := Gate{Name: "account_open", Text: upperFirst(w.Text), Cure: e.accounts.Cure(w.Name, t.ID)}
 	if reason := e.accounts.Get(w.Name).Reason; !strings.Contains(g.Text, reason) {
@@ -270,7 +270,7 @@ func (e *Engine) gateClosed(t *signalbox.Task) Gate {
 }
 
 // AgentCure is what a person can do about a closed agent.
-const AgentCure = "look at its host and its log; it is opened again by itself when it takes a task"
+const AgentCure = "look at its host and its log; it opens again by itself once it takes a task"
 
 func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 

@@ -33,7 +33,7 @@ func (e *Engine) gateDue(t *signalbox.Task) Gate {
 	case t.Attempts > 0:
 		g.Detail = fmt.Sprintf("attempt %d of %d failed: %s", t.Attempts, t.MaxAttempts, t.LastError)
 	case t.NoAnswers > 0:
-		g.Detail = "its last offer came to nothing: " + t.LastError
+		g.Detail = "its last offer failed: " + t.LastError
 	default:
 		g.Detail, g.Cure = "not before "+t.NotBefore.Format(time.RFC3339), "Wait, or cancel it and submit it without not_before."
 	}

@@ -112,7 +112,7 @@ func accountGates(n *Now) (all []Closed) {
 		case signalbox.AccountSignedOut:
 			c.Cure = fmt.Sprintf("log in again where %s, then %s", runsAt(c.Agents), c.Cure)
 		case signalbox.AccountTrying:
-			c.Cure = "it is opened by itself when its provider answers; " + c.Cure + " lets all tasks go at once"
+			c.Cure = "it opens by itself when its provider answers; " + c.Cure + " lets all tasks go at once"
 		}
 		all = append(all, c)
 	}
@@ -154,7 +154,7 @@ func budgetGates(n *Now) (all []Closed) {
 		if row.Gate == nil {
 			continue
 		}
-		c := Closed{ClosedGate: *row.Gate, State: string(signalbox.AccountClosed), Cure: "it is opened by itself when the day turns; signalbox unpark ID lets one task run now"}
+		c := Closed{ClosedGate: *row.Gate, State: string(signalbox.AccountClosed), Cure: "it opens by itself at the end of the day; signalbox unpark ID lets one task run now"}
 		if row.Scope != budget.ScopeDay {
 			c.Agents = []string{}
 		}
@@ -175,7 +175,7 @@ func toolGates(n *Now) (all []Closed) {
 		if keys == 0 || !closed.Until.After(n.At) {
 			continue
 		}
-		c := Closed{State: string(signalbox.AccountClosed), Cure: "it is opened by itself then; signalbox tools open " + q.Name + " does not wait for that"}
+		c := Closed{State: string(signalbox.AccountClosed), Cure: "it opens by itself then; signalbox tools open " + q.Name + " does not wait for that"}
 		c.Gate = signalbox.Gate{Kind: signalbox.GateTool, Name: q.Name, Text: cmp.Or(closed.Why, "a caller closed it"), Until: closed.Until.UTC()}
 		if q.PerKey {
 			c.Gate.Text = fmt.Sprintf("for %d of its %d keys: %s", keys, q.Keys, c.Gate.Text)
@@ -196,7 +196,7 @@ func timeGates(n *Now) []Closed {
 			continue
 		}
 		if tasks++; tasks == 1 || t.Parking.Until.Before(c.Until) {
-			c.Gate, c.Cure = t.Parking.Gate, "each goes on by itself then; signalbox unpark "+t.ID+" lets the first run now"
+			c.Gate, c.Cure = t.Parking.Gate, "each continues by itself then; signalbox unpark "+t.ID+" lets the first run now"
 		}
 		if c.Since.IsZero() || t.Parking.At.Before(c.Since) {
 			c.Since = t.Parking.At
