@@ -11,35 +11,35 @@ import (
 // TestIncidentAServerClockThatJumpsLapsesNobody: if the server's clock is set, forward or back, no lease
 // ends, nothing is killed, and no agent is held twice.
 func TestIncidentAServerClockThatJumpsLapsesNobody(t *testing.T) {
-	inTown(t, 40, func(tn *town) {
-		a, b, c := tn.director("a").start(), tn.director("b").start(), tn.director("c").start()
-		tn.pass(7 * time.Second)
-		before := tn.whole(a, b, c)
+	inCluster(t, 40, func(cl *cluster) {
+		a, b, c := cl.director("a").start(), cl.director("b").start(), cl.director("c").start()
+		cl.pass(7 * time.Second)
+		before := cl.allHeld(a, b, c)
 		gained := len(a.gained) + len(b.gained) + len(c.gained)
 		lost := a.lost + b.lost + c.lost
 		for _, by := range []time.Duration{30 * time.Second, -30 * time.Second, time.Hour, -2 * time.Hour, 25 * time.Hour, -5 * time.Minute} {
-			tn.world.JumpClock(by)
+			cl.world.JumpClock(by)
 			for range 300 {
-				tn.pass(50 * time.Millisecond)
-				tn.whole(a, b, c) // all agents, at every moment
+				cl.pass(50 * time.Millisecond)
+				cl.allHeld(a, b, c) // all agents, at every moment
 			}
 		}
-		if after := tn.whole(a, b, c); !slices.Equal(before, after) {
-			tn.Errorf("shares %v, then %v", before, after)
+		if after := cl.allHeld(a, b, c); !slices.Equal(before, after) {
+			cl.Errorf("shares %v, then %v", before, after)
 		}
-		for _, s := range []*someone{a, b, c} {
+		for _, s := range []*member{a, b, c} {
 			if len(s.lapses)+len(s.dead) > 0 || s.superseded != nil {
-				tn.Errorf("%s: lapses %v, dead %v, superseded %v", s.id, s.lapses, s.dead, s.superseded)
+				cl.Errorf("%s: lapses %v, dead %v, superseded %v", s.id, s.lapses, s.dead, s.superseded)
 			}
 			if s.holdingsLost == 0 {
-				tn.Errorf("%s did not look whether what it runs is still its own", s.id)
+				cl.Errorf("%s did not look whether what it runs is still its own", s.id)
 			}
 		}
 		if more := len(a.gained) + len(b.gained) + len(c.gained) - gained; more != 0 || a.lost+b.lost+c.lost != lost {
-			tn.Errorf("gained %d times, lost %d times", more, a.lost+b.lost+c.lost-lost)
+			cl.Errorf("gained %d times, lost %d times", more, a.lost+b.lost+c.lost-lost)
 		}
-		if held, err := a.view.Holders(tn.Context()); err != nil || len(held) != 40 {
-			tn.Errorf("the store knows the directors of %d agents (%v)", len(held), err)
+		if held, err := a.view.Holders(cl.Context()); err != nil || len(held) != 40 {
+			cl.Errorf("the store knows the directors of %d agents (%v)", len(held), err)
 		}
 	})
 }
@@ -48,17 +48,17 @@ func TestIncidentAServerClockThatJumpsLapsesNobody(t *testing.T) {
 // removes the others. These have not read yet, and must not conclude that directors left.
 func TestAServerClockThatIsSetByMoreThanADay(t *testing.T) {
 	for offset := time.Duration(0); offset < 4*time.Second; offset += 130 * time.Millisecond {
-		inTown(t, 40, func(tn *town) {
-			a, b, c := tn.director("a").start(), tn.director("b").start(), tn.director("c").start()
-			tn.pass(7*time.Second + offset)
-			before := tn.whole(a, b, c)
-			tn.world.JumpClock(25 * time.Hour)
+		inCluster(t, 40, func(cl *cluster) {
+			a, b, c := cl.director("a").start(), cl.director("b").start(), cl.director("c").start()
+			cl.pass(7*time.Second + offset)
+			before := cl.allHeld(a, b, c)
+			cl.world.JumpClock(25 * time.Hour)
 			for range 300 {
-				tn.pass(50 * time.Millisecond)
-				tn.whole(a, b, c)
+				cl.pass(50 * time.Millisecond)
+				cl.allHeld(a, b, c)
 			}
-			if after := tn.whole(a, b, c); !slices.Equal(before, after) || len(a.dead)+len(b.dead)+len(c.dead) > 0 {
-				tn.Errorf("after %s: shares %v, then %v; dead %v %v %v", offset, before, after, a.dead, b.dead, c.dead)
+			if after := cl.allHeld(a, b, c); !slices.Equal(before, after) || len(a.dead)+len(b.dead)+len(c.dead) > 0 {
+				cl.Errorf("after %s: shares %v, then %v; dead %v %v %v", offset, before, after, a.dead, b.dead, c.dead)
 			}
 		})
 	}
@@ -68,28 +68,28 @@ func TestAServerClockThatIsSetByMoreThanADay(t *testing.T) {
 func TestAServerClockThatJumpsWhileOneJoinsAndOneDrains(t *testing.T) {
 	for _, by := range []time.Duration{30 * time.Second, -30 * time.Second, -time.Hour} {
 		for _, after := range []time.Duration{0, 500 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
-			inTown(t, 40, func(tn *town) {
-				a, b := tn.director("a").start(), tn.director("b").start()
-				tn.pass(6 * time.Second)
+			inCluster(t, 40, func(cl *cluster) {
+				a, b := cl.director("a").start(), cl.director("b").start()
+				cl.pass(6 * time.Second)
 				a.slow, b.slow = 1500*time.Millisecond, 700*time.Millisecond
-				c := tn.director("c").start()
-				tn.pass(after)
-				tn.world.JumpClock(by)
+				c := cl.director("c").start()
+				cl.pass(after)
+				cl.world.JumpClock(by)
 				done := make(chan struct{})
 				go func() {
-					a.peers.Yield(tn.Context())
+					a.peers.Yield(cl.Context())
 					close(done)
 				}()
 				for range 400 {
-					tn.pass(50 * time.Millisecond)
-					tn.share(a, b, c) // and Gained fails if Lost is still running
+					cl.pass(50 * time.Millisecond)
+					cl.heldCounts(a, b, c) // and Gained fails if Lost is still running
 				}
 				<-done
-				if n := tn.whole(a, b, c); n[0] != 0 || n[1] == 0 || n[2] == 0 {
-					tn.Errorf("%s after %s: shares %v", by, after, n)
+				if n := cl.allHeld(a, b, c); n[0] != 0 || n[1] == 0 || n[2] == 0 {
+					cl.Errorf("%s after %s: shares %v", by, after, n)
 				}
 				if n := len(a.lapses) + len(b.lapses) + len(c.lapses); n > 0 {
-					tn.Errorf("%s after %s: %d lapses", by, after, n)
+					cl.Errorf("%s after %s: %d lapses", by, after, n)
 				}
 			})
 		}
@@ -100,25 +100,25 @@ func TestAServerClockThatJumpsWhileOneJoinsAndOneDrains(t *testing.T) {
 // back, its agents are taken in time, not when that clock is where it was again.
 func TestIncidentAServerClockThatGoesBackKeepsNobodyAlive(t *testing.T) {
 	for _, by := range []time.Duration{-5 * time.Second, -30 * time.Second, -5 * time.Minute, -48 * time.Hour} {
-		inTown(t, 40, func(tn *town) {
-			a, b, c := tn.director("a").start(), tn.director("b").start(), tn.director("c").start()
-			tn.pass(7 * time.Second)
+		inCluster(t, 40, func(cl *cluster) {
+			a, b, c := cl.director("a").start(), cl.director("b").start(), cl.director("c").start()
+			cl.pass(7 * time.Second)
 			a.kill()
-			tn.world.JumpClock(by)
+			cl.world.JumpClock(by)
 			died := time.Now()
-			for sum := 0; sum < len(tn.agents); {
+			for sum := 0; sum < len(cl.agents); {
 				if time.Since(died) > peers.Lease+peers.Every+time.Second {
-					tn.Fatalf("%s: %d of %d agents are held after %s", by, sum, len(tn.agents), time.Since(died))
+					cl.Fatalf("%s: %d of %d agents are held after %s", by, sum, len(cl.agents), time.Since(died))
 				}
-				tn.pass(10 * time.Millisecond)
-				n := tn.share(b, c)
+				cl.pass(10 * time.Millisecond)
+				n := cl.heldCounts(b, c)
 				sum = n[0] + n[1]
 			}
 			if took := time.Since(died); took < peers.Safe {
-				tn.Errorf("%s: taken after %s, while the dead one could have held on to them", by, took)
+				cl.Errorf("%s: taken after %s, while the dead one could have held on to them", by, took)
 			}
 			if !slices.Equal(b.dead, []string{"a"}) || !slices.Equal(c.dead, []string{"a"}) || len(b.lapses)+len(c.lapses) > 0 {
-				tn.Errorf("%s: dead %v %v, lapses %v %v", by, b.dead, c.dead, b.lapses, c.lapses)
+				cl.Errorf("%s: dead %v %v, lapses %v %v", by, b.dead, c.dead, b.lapses, c.lapses)
 			}
 		})
 	}
@@ -127,21 +127,21 @@ func TestIncidentAServerClockThatGoesBackKeepsNobodyAlive(t *testing.T) {
 // A machine that was paused without its clocks noticing (a virtual machine that was migrated) releases what
 // others took as soon as it learns of it.
 func TestIncidentAMachineWhoseClocksStoodStillLetsGo(t *testing.T) {
-	inTown(t, 40, func(tn *town) {
-		a, b := tn.director("a").start(), tn.director("b").start()
-		tn.pass(7 * time.Second)
-		goOn := a.kill() // late calls are possible: only what it holds counts
+	inCluster(t, 40, func(cl *cluster) {
+		a, b := cl.director("a").start(), cl.director("b").start()
+		cl.pass(7 * time.Second)
+		resume := a.kill() // late calls are possible: only what it holds counts
 		const still = 30 * time.Second
 		for range 300 {
 			a.note(func() { a.behind += still / 300 })
-			tn.pass(still / 300)
+			cl.pass(still / 300)
 		}
-		goOn()
-		tn.pass(time.Second)
+		resume()
+		cl.pass(time.Second)
 		for range 200 {
-			tn.share(a, b)
-			tn.pass(50 * time.Millisecond)
+			cl.heldCounts(a, b)
+			cl.pass(50 * time.Millisecond)
 		}
-		tn.whole(a, b)
+		cl.allHeld(a, b)
 	})
 }

@@ -84,10 +84,10 @@ func (g *accountGauges) Collect(c chan<- prometheus.Metric) {
 		load := now.Loads[signalbox.GateRef{Kind: signalbox.GateAccount, Name: a.Name}]
 		set(g.parked, float64(load.Parked), a.Name)
 		set(g.waiting, float64(load.Waiting), a.Name)
-		told := map[string]bool{} // a duplicate figure invalidates the whole scrape
+		sent := map[string]bool{} // a duplicate figure invalidates the whole scrape
 		for _, w := range a.Windows {
-			if !told[w.Name] {
-				told[w.Name] = true
+			if !sent[w.Name] {
+				sent[w.Name] = true
 				set(g.used, w.UsedPercent, a.Name, w.Name)
 			}
 		}

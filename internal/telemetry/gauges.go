@@ -200,12 +200,12 @@ func (g *gauges) collectAgents(set setter) {
 
 // collectSteps sends the agents' step statistics. The counters are the agents', and restart with them.
 func (g *gauges) collectSteps(c chan<- prometheus.Metric) {
-	told := map[string]bool{} // a duplicate value invalidates the whole scrape
+	sent := map[string]bool{} // a duplicate value invalidates the whole scrape
 	for _, a := range g.engine.LiveAgents() {
-		if !a.Up || a.Steps == nil || told[a.Name] {
+		if !a.Up || a.Steps == nil || sent[a.Name] {
 			continue
 		}
-		told[a.Name] = true
+		sent[a.Name] = true
 		c <- prometheus.MustNewConstMetric(g.stepLimit, prometheus.GaugeValue, float64(a.Steps.Limit), a.Name)
 		count := func(d *prometheus.Desc, n int64, labels ...string) {
 			c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{a.Name}, labels...)...)

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// told is a finished span.
-type told struct {
+// spanData is a finished span.
+type spanData struct {
 	name       string
 	kind       trace.SpanKind
 	parent     trace.SpanContext
@@ -28,7 +28,7 @@ type told struct {
 	after      trace.SpanID       // the run that it continues, of the same trace; zero: none
 }
 
-func (t *Traces) tell(s told) {
+func (t *Traces) emit(s spanData) {
 	if !s.parent.IsValid() {
 		return
 	}
@@ -62,20 +62,20 @@ func (t *Traces) tell(s told) {
 	span.End(trace.WithTimestamp(end))
 }
 
-// tellWait creates the span of a wait that ended, by a claim or by the end of the task.
-func (t *Traces) tellWait(parent trace.SpanContext, task *signalbox.Task, since, until time.Time) {
+// emitWait creates the span of a wait that ended, by a claim or by the end of the task.
+func (t *Traces) emitWait(parent trace.SpanContext, task *signalbox.Task, since, until time.Time) {
 	if since.IsZero() {
 		since = task.CreatedAt
 	}
-	s := told{name: "wait", kind: trace.SpanKindInternal, parent: parent, start: since, end: until, attrs: taskAttributes(task)}
+	s := spanData{name: "wait", kind: trace.SpanKindInternal, parent: parent, start: since, end: until, attrs: taskAttributes(task)}
 	if task.State.Terminal() {
 		s.attrs, s.fault = append(s.attrs, stateAttributes(task)...), faultOf(task)
 	}
-	t.tell(s)
+	t.emit(s)
 }
 
-// tellAttempt creates the span of an attempt that ended at end. task is the row after it, kind the event.
-func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.EventKind, end time.Time) {
+// emitAttempt creates the span of an attempt that ended at end. task is the row after it, kind the event.
+func (t *Traces) emitAttempt(f *flight, task *signalbox.Task, kind signalbox.EventKind, end time.Time) {
 	attrs := append(taskAttributes(task), stateAttributes(task)...)
 	attrs = append(attrs,
 		attribute.String("signalbox.agent", f.task.Agent),
@@ -86,7 +86,7 @@ func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.Eve
 	if f.adopted {
 		attrs = append(attrs, attribute.Bool("signalbox.adopted", true))
 	}
-	attempt := told{
+	attempt := spanData{
 		name: "attempt", kind: trace.SpanKindInternal, parent: f.parent, id: spanID("attempt", &f.task),
 		start: f.task.DispatchedAt, end: end, attrs: attrs, fault: faultOf(task),
 	}
@@ -96,14 +96,14 @@ func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.Eve
 	case !task.State.Terminal():
 		attempt.fault = string(kind) // it is retried
 	}
-	t.tell(attempt)
+	t.emit(attempt)
 	if f.task.StartedAt.IsZero() {
 		return
 	}
 	run := attempt
 	run.name, run.kind, run.id, run.start = "run", trace.SpanKindClient, spanID("run", &f.task), f.task.StartedAt
 	run.parent, run.after = f.parent.WithSpanID(attempt.id), f.after
-	t.tell(run)
+	t.emit(run)
 }
 
 // faultOf is the failure of an ended task, in a word; "" if it was completed or cancelled.

@@ -39,9 +39,9 @@ type Traces struct {
 	flights map[string]*flight // in flight, by task id
 	back    map[string]before  // of tasks that wait again
 
-	loose  chan signalbox.Task // ended tasks whose trace must be read from the store
-	ended  chan struct{}       // closed when no more come
-	cancel context.CancelFunc
+	unclaimed chan signalbox.Task // ended tasks whose trace must be read from the store
+	ended     chan struct{}       // closed when no more come
+	cancel    context.CancelFunc
 }
 
 // flight is an execution.
@@ -60,8 +60,8 @@ type before struct {
 
 // Bounds of what is kept. Beyond them spans are omitted.
 const (
-	maxFlights = 100_000
-	maxLoose   = 1000
+	maxFlights   = 100_000
+	maxUnclaimed = 1000
 )
 
 // NewTraces creates the spans of an engine's tasks. If tp is nil, none are created, and the traces of callers
@@ -75,10 +75,10 @@ func NewTraces(e *engine.Engine, tp trace.TracerProvider) *Traces {
 	}
 	t.tracer = tp.Tracer(tracerName)
 	t.flights, t.back = map[string]*flight{}, map[string]before{}
-	t.loose = make(chan signalbox.Task, maxLoose)
+	t.unclaimed = make(chan signalbox.Task, maxUnclaimed)
 	var ctx context.Context
 	ctx, t.cancel = context.WithCancel(context.Background())
-	go t.tellLoose(ctx)
+	go t.emitUnclaimed(ctx)
 	e.Observe(t.observe)
 	return t
 }
@@ -163,9 +163,9 @@ func (t *Traces) observe(a *engine.Applied) {
 	case a.Kind == signalbox.EventClaim:
 		parent := parseTraceparent(a.Trace)
 		since := t.keep(&a.Task, parent, false)
-		t.tellWait(parent, &a.Task, since, a.Task.DispatchedAt)
+		t.emitWait(parent, &a.Task, since, a.Task.DispatchedAt)
 	case a.From.InFlight() && !a.Task.State.InFlight():
-		t.landed(a)
+		t.attemptEnded(a)
 	case a.From.InFlight():
 		t.mu.Lock()
 		if f := t.flights[a.Task.ID]; f != nil && f.task.Fence == a.Task.Fence {
@@ -202,8 +202,8 @@ func (t *Traces) unparked(task *signalbox.Task) {
 	}
 }
 
-// landed creates the spans of an attempt that ended.
-func (t *Traces) landed(a *engine.Applied) {
+// attemptEnded creates the spans of an attempt that ended.
+func (t *Traces) attemptEnded(a *engine.Applied) {
 	end := cmp.Or(a.Task.EndedAt, t.engine.Now())
 	if a.Task.State == signalbox.Parked {
 		end = a.Task.Parking.At
@@ -220,7 +220,7 @@ func (t *Traces) landed(a *engine.Applied) {
 	}
 	t.mu.Unlock()
 	if f != nil {
-		t.tellAttempt(f, &a.Task, a.Kind, end)
+		t.emitAttempt(f, &a.Task, a.Kind, end)
 	} else if a.Task.State.Terminal() {
 		t.readLater(a.Task)
 	}
@@ -229,28 +229,28 @@ func (t *Traces) landed(a *engine.Applied) {
 // readLater passes an ended task to a goroutine that may read the store.
 func (t *Traces) readLater(task signalbox.Task) {
 	select {
-	case t.loose <- task:
+	case t.unclaimed <- task:
 	default:
 	}
 }
 
-// tellLoose creates spans of tasks that ended without an execution here.
-func (t *Traces) tellLoose(ctx context.Context) {
+// emitUnclaimed creates spans of tasks that ended without an execution here.
+func (t *Traces) emitUnclaimed(ctx context.Context) {
 	defer close(t.ended)
 	for {
 		select {
-		case task := <-t.loose:
-			t.tellEnd(task)
+		case task := <-t.unclaimed:
+			t.emitEnd(task)
 		case <-ctx.Done():
-			for range len(t.loose) {
-				t.tellEnd(<-t.loose)
+			for range len(t.unclaimed) {
+				t.emitEnd(<-t.unclaimed)
 			}
 			return
 		}
 	}
 }
 
-func (t *Traces) tellEnd(task signalbox.Task) {
+func (t *Traces) emitEnd(task signalbox.Task) {
 	t.mu.Lock()
 	since := t.back[task.ID].ended
 	delete(t.back, task.ID)
@@ -263,10 +263,10 @@ func (t *Traces) tellEnd(task signalbox.Task) {
 	}
 	parent := parseTraceparent(r.Trace)
 	if task.StartedAt.IsZero() {
-		t.tellWait(parent, &task, since, task.EndedAt)
+		t.emitWait(parent, &task, since, task.EndedAt)
 		return
 	}
-	t.tellAttempt(&flight{parent: parent, task: task}, &task, "", task.EndedAt)
+	t.emitAttempt(&flight{parent: parent, task: task}, &task, "", task.EndedAt)
 }
 
 func parseTraceparent(s string) trace.SpanContext {

@@ -82,7 +82,7 @@ func (s *Store) bind(before, t *signalbox.Task, now time.Time) {
 		was = &held
 	}
 	s.keepSession(store.BindSession(was, before, t, now))
-	k := s.talk[t.SessionID]
+	k := s.turns[t.SessionID]
 	if k == nil {
 		return
 	}

@@ -38,7 +38,7 @@ func (s *Store) RemoveAgent(ctx context.Context, name string, e signalbox.Entry)
 		return signalbox.Errorf(signalbox.CodeConflict, "agent %q still holds %d slots: release them first", name, n)
 	}
 	delete(s.agents, name)
-	s.peerage.removed(name)
+	s.directors.removed(name)
 	s.note(e)
 	return nil
 }

@@ -74,7 +74,7 @@ func (s *Store) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	return tasks(s.flying.spots, len(s.flying.spots)), nil
+	return tasks(s.inFlight.spots, len(s.inFlight.spots)), nil
 }
 
 // Overdue lists pending tasks that have waited too long, most overdue first.
@@ -93,12 +93,12 @@ func (s *Store) SessionTasks(ctx context.Context, id string, limit int) ([]signa
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	k := s.talk[id]
+	k := s.turns[id]
 	if k == nil {
 		return nil, nil
 	}
 	var both line
-	for _, l := range []*line{&k.pending, &k.flying} {
+	for _, l := range []*line{&k.pending, &k.inFlight} {
 		for _, p := range l.spots {
 			both.add(p.key, p.tie, p.row)
 		}

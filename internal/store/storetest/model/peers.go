@@ -8,15 +8,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// peerage is the stored state of the directors.
-type peerage struct {
+// directorRows is the stored state of the directors.
+type directorRows struct {
 	directors map[string]store.Director // by ID
 	holdings  map[string]store.Holding  // by agent
 	heard     map[string]store.Heard    // by agent
 }
 
-func newPeerage() peerage {
-	return peerage{map[string]store.Director{}, map[string]store.Holding{}, map[string]store.Heard{}}
+func newDirectorRows() directorRows {
+	return directorRows{map[string]store.Director{}, map[string]store.Holding{}, map[string]store.Heard{}}
 }
 
 // Beat renews the lease of a director and returns who else is alive.
@@ -25,7 +25,7 @@ func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
 		return store.Peers{}, err
 	}
 	defer s.mu.Unlock()
-	p := &s.peerage
+	p := &s.directors
 	c, answer, err := store.StepBeat(store.BeatRows{Directors: p.list(), Holdings: p.held(&b), Heard: values(p.heard)}, b)
 	if err != nil {
 		return store.Peers{}, err
@@ -37,7 +37,7 @@ func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
 	return answer, nil
 }
 
-func (p *peerage) change(c *store.BeatChange) {
+func (p *directorRows) change(c *store.BeatChange) {
 	for _, id := range c.Gone {
 		delete(p.directors, id)
 	}
@@ -60,7 +60,7 @@ func (p *peerage) change(c *store.BeatChange) {
 }
 
 // held returns the holdings of the agents that a beat names.
-func (p *peerage) held(b *store.Beat) (list []store.Holding) {
+func (p *directorRows) held(b *store.Beat) (list []store.Holding) {
 	for _, agents := range [][]string{b.Take, b.Drop} {
 		for _, agent := range agents {
 			if h, ok := p.holdings[agent]; ok {
@@ -72,10 +72,10 @@ func (p *peerage) held(b *store.Beat) (list []store.Holding) {
 }
 
 // list lists the directors by ID.
-func (p *peerage) list() []store.Director { return values(p.directors) }
+func (p *directorRows) list() []store.Director { return values(p.directors) }
 
 // removed deletes an agent's holding and status.
-func (p *peerage) removed(agent string) {
+func (p *directorRows) removed(agent string) {
 	delete(p.holdings, agent)
 	delete(p.heard, agent)
 }
@@ -86,7 +86,7 @@ func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	return s.peerage.list(), nil
+	return s.directors.list(), nil
 }
 
 // Holders returns which director holds each agent.
@@ -95,7 +95,7 @@ func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	return store.HoldersOf(s.peerage.list(), values(s.peerage.holdings)), nil
+	return store.HoldersOf(s.directors.list(), values(s.directors.holdings)), nil
 }
 
 // values lists the values of a map, by key.

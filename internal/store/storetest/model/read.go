@@ -151,7 +151,7 @@ func (s *Store) counts() store.Counts {
 	for queue, l := range s.waiting {
 		c.Queues[queue] = len(l.spots)
 	}
-	for _, p := range s.flying.spots {
+	for _, p := range s.inFlight.spots {
 		c.InFlight[p.row.task.State]++
 	}
 	if !s.created.empty() {

@@ -35,7 +35,7 @@ func (s *Store) list(r *row) {
 	case t.State.Waiting():
 		s.listPending(r)
 	case t.State.InFlight():
-		s.flying.add(t.Fence, 0, r)
+		s.inFlight.add(t.Fence, 0, r)
 	default:
 		s.ended.add(t.EndedAt.UnixMilli(), t.Seq, r)
 	}
@@ -66,7 +66,7 @@ func (s *Store) unlist(r *row) {
 	case t.State.Waiting():
 		s.unlistPending(r)
 	case t.State.InFlight():
-		s.flying.remove(t.Fence, 0)
+		s.inFlight.remove(t.Fence, 0)
 	default:
 		s.ended.remove(t.EndedAt.UnixMilli(), t.Seq)
 	}

@@ -26,8 +26,8 @@ func (s *Store) chooseSession(t *signalbox.Task, k *store.ChatSession) {
 	}
 }
 
-// converse makes the session of a chat the agent's current one, and creates it if it does not exist.
-func (s *Store) converse(t *signalbox.Task, k *store.ChatSession, now time.Time) {
+// setCurrentSession makes the session of a chat the agent's current one, and creates it if it does not exist.
+func (s *Store) setCurrentSession(t *signalbox.Task, k *store.ChatSession, now time.Time) {
 	if k == nil || t.SessionID == "" {
 		return
 	}
@@ -55,8 +55,8 @@ func (s *Store) keepSession(held signalbox.Session) {
 	s.sessions[held.ID] = held
 }
 
-// checkTalk refuses a chat in a session that is not active.
-func (s *Store) checkTalk(t *signalbox.Task, k *store.ChatSession) error {
+// checkChatSession refuses a chat in a session that is not active.
+func (s *Store) checkChatSession(t *signalbox.Task, k *store.ChatSession) error {
 	if held, known := s.sessions[t.SessionID]; known && k != nil {
 		return store.CheckChatSession(&held)
 	}
@@ -73,7 +73,7 @@ func (s *Store) PutSession(ctx context.Context, before, after signalbox.Session,
 	if held, known := s.sessions[after.ID]; known {
 		was = &held
 	}
-	row, write, err := store.PutSession(was, before, after, s.talk[after.ID] != nil)
+	row, write, err := store.PutSession(was, before, after, s.turns[after.ID] != nil)
 	if err != nil || !write {
 		return err
 	}

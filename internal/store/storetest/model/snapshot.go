@@ -14,7 +14,7 @@ func (s *Store) Snapshot(ctx context.Context, heads int) (store.Snapshot, error)
 	}
 	defer s.mu.Unlock()
 	shot := store.Snapshot{
-		Entry: s.lastEntry, Counts: s.counts(), InFlight: tasks(s.flying.spots, len(s.flying.spots)),
+		Entry: s.lastEntry, Counts: s.counts(), InFlight: tasks(s.inFlight.spots, len(s.inFlight.spots)),
 		Slots: s.slotRows(), Pauses: s.pauseRows(), Heads: map[string][]signalbox.Task{},
 	}
 	if heads > 0 {

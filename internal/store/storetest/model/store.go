@@ -23,9 +23,9 @@ type Store struct {
 	mu     sync.Mutex
 	closed bool
 
-	rows map[string]*row // by task id
-	keys map[string]*row // by idempotency key
-	talk map[string]*talk
+	rows  map[string]*row // by task id
+	keys  map[string]*row // by idempotency key
+	turns map[string]*sessionTurns
 
 	// Lines of rows; the comments give their sort order.
 	submitted line  // all: Seq
@@ -35,7 +35,7 @@ type Store struct {
 	timed     line  // pending, not Ready, with a NotBefore: NotBefore, Place
 	bounded   line  // pending with a WaitUntil: WaitUntil, Place
 	created   line  // pending or parked: CreatedAt, Seq
-	flying    line  // in flight: Fence
+	inFlight  line  // in flight: Fence
 	ended     line  // terminal: EndedAt, Seq
 	limits    map[string]int
 
@@ -57,8 +57,8 @@ type Store struct {
 
 	usage map[signalbox.UsageKey]signalbox.Usage
 
-	peerage peerage
-	tickets map[string]store.ToolLine // by tool queue, as StepTickets left them
+	directors directorRows
+	tickets   map[string]store.ToolLine // by tool queue, as StepTickets left them
 
 	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
 
@@ -77,7 +77,7 @@ func New(o Options) *Store {
 		id:       o.ID,
 		rows:     map[string]*row{},
 		keys:     map[string]*row{},
-		talk:     map[string]*talk{},
+		turns:    map[string]*sessionTurns{},
 		waiting:  lines{},
 		ready:    lines{},
 		limits:   map[string]int{},
@@ -95,8 +95,8 @@ func New(o Options) *Store {
 		planNames: map[string]string{},
 		openPlans: map[string]*plan{},
 
-		peerage: newPeerage(),
-		tickets: map[string]store.ToolLine{},
+		directors: newDirectorRows(),
+		tickets:   map[string]store.ToolLine{},
 	}
 }
 

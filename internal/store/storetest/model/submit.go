@@ -30,7 +30,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	s.lastSeq++
 	r.task.Seq, r.task.Rev, r.task.Ready = s.lastSeq, 1, false
 	s.enqueue(&r.task, sub.Now)
-	s.converse(&r.task, sub.Chat, sub.Now)
+	s.setCurrentSession(&r.task, sub.Chat, sub.Now)
 	s.rows[r.task.ID] = r
 	s.submitted.add(r.task.Seq, 0, r)
 	if r.task.IdempotencyKey != "" {
@@ -53,12 +53,12 @@ func (s *Store) admit(sub *store.Submission) error {
 	if s.rows[sub.Task.ID] != nil {
 		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", sub.Task.ID)
 	}
-	if err := s.checkTalk(&sub.Task, sub.Chat); err != nil {
+	if err := s.checkChatSession(&sub.Task, sub.Chat); err != nil {
 		return err
 	}
 	n := s.limits[sub.Task.Limit]
 	if sub.Room != nil {
-		c := s.crowd(&sub.Task, sub.Room, sub.Now)
+		c := s.occupancy(&sub.Task, sub.Room, sub.Now)
 		if err := sub.Room.Admit(&sub.Task, c); err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func (s *Store) admit(sub *store.Submission) error {
 	return nil
 }
 
-// crowd counts what is ahead of a task.
-func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Occupancy {
+// occupancy counts what is ahead of a task.
+func (s *Store) occupancy(t *signalbox.Task, r *store.Room, now time.Time) *store.Occupancy {
 	sort := store.SlotSort(r.Isolated)
 	c := &store.Occupancy{
 		Fleet: s.inUse[sort], Waiting: len(s.waiting.get(t.Queue).spots), NotDue: t.NotBefore.After(now),
@@ -87,8 +87,8 @@ func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Oc
 	for _, queue := range r.Queues {
 		c.Ready += len(s.ready.get(queue).spots)
 	}
-	if k := s.talk[t.SessionID]; k != nil {
-		c.TurnBusy = k.ready != nil || !k.flying.empty() || slices.ContainsFunc(k.pending.spots, func(p spot) bool { return p.row.task.State == signalbox.Parked })
+	if k := s.turns[t.SessionID]; k != nil {
+		c.TurnBusy = k.ready != nil || !k.inFlight.empty() || slices.ContainsFunc(k.pending.spots, func(p spot) bool { return p.row.task.State == signalbox.Parked })
 	}
 	return c
 }

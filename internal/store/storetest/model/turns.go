@@ -6,11 +6,11 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// talk is the turns of one session; one turn runs at a time.
-type talk struct {
-	pending line // OrderKey, Place
-	flying  line // OrderKey, Place
-	ready   *row // the pending one that may be claimed, if any
+// sessionTurns is the turns of one session; one turn runs at a time.
+type sessionTurns struct {
+	pending  line // OrderKey, Place
+	inFlight line // OrderKey, Place
+	ready    *row // the pending one that may be claimed, if any
 }
 
 func (s *Store) listTalk(r *row) {
@@ -18,13 +18,13 @@ func (s *Store) listTalk(r *row) {
 	if t.SessionID == "" || t.State.Terminal() {
 		return
 	}
-	k := s.talk[t.SessionID]
+	k := s.turns[t.SessionID]
 	if k == nil {
-		k = &talk{}
-		s.talk[t.SessionID] = k
+		k = &sessionTurns{}
+		s.turns[t.SessionID] = k
 	}
 	if t.State.InFlight() {
-		k.flying.add(t.OrderKey(), t.Place, r)
+		k.inFlight.add(t.OrderKey(), t.Place, r)
 		return
 	}
 	k.pending.add(t.OrderKey(), t.Place, r)
@@ -38,17 +38,17 @@ func (s *Store) unlistTalk(r *row) {
 	if t.SessionID == "" || t.State.Terminal() {
 		return
 	}
-	k := s.talk[t.SessionID]
+	k := s.turns[t.SessionID]
 	if t.State.InFlight() {
-		k.flying.remove(t.OrderKey(), t.Place)
+		k.inFlight.remove(t.OrderKey(), t.Place)
 	} else {
 		k.pending.remove(t.OrderKey(), t.Place)
 	}
 	if k.ready == r {
 		k.ready = nil
 	}
-	if k.pending.empty() && k.flying.empty() {
-		delete(s.talk, t.SessionID)
+	if k.pending.empty() && k.inFlight.empty() {
+		delete(s.turns, t.SessionID)
 	}
 }
 
@@ -57,8 +57,8 @@ func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore
 
 // turn returns the task whose turn it is: none while one is in flight or the first one is parked, else the
 // first that is due.
-func (k *talk) turn(now time.Time) *row {
-	if !k.flying.empty() {
+func (k *sessionTurns) turn(now time.Time) *row {
+	if !k.inFlight.empty() {
 		return nil
 	}
 	for _, p := range k.pending.spots {
@@ -77,7 +77,7 @@ func (s *Store) mayBeReady(r *row, now time.Time) bool {
 	if r.task.SessionID == "" {
 		return due(&r.task, now)
 	}
-	return s.talk[r.task.SessionID].turn(now) == r
+	return s.turns[r.task.SessionID].turn(now) == r
 }
 
 // settle updates readiness after r has changed.
@@ -92,7 +92,7 @@ func (s *Store) settle(r *row, now time.Time) {
 }
 
 func (s *Store) settleSession(id string, now time.Time) {
-	k := s.talk[id]
+	k := s.turns[id]
 	if k == nil {
 		return
 	}
