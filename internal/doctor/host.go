@@ -27,7 +27,7 @@ const (
 	tooFewFiles = 256
 )
 
-// jumped is the change of the calendar time that is reported.
+// jumped is the smallest change of the calendar time that is reported.
 const jumped = 2 * time.Second
 
 // Host checks the limits that the system sets this process, and its clock. started is the time.Now at which
@@ -106,7 +106,7 @@ const (
 	maxStatus   = 1 << 20
 )
 
-// clockOff is the difference of an agent's clock that is reported. An HTTP date has whole seconds only.
+// clockOff is the smallest difference of an agent's clock that is reported. An HTTP date has whole seconds only.
 const clockOff = 2 * time.Second
 
 // Fleet is how to find and ask the agents of a director.

@@ -83,7 +83,7 @@ func TestOneCallerRefreshesAnEstimate(t *testing.T) {
 		}
 	}
 	if n := s.reads.Load() - reads; n != 0 {
-		t.Errorf("%d reads by those who came meanwhile", n)
+		t.Errorf("%d reads by concurrent callers", n)
 	}
 	held <- struct{}{}
 	<-first

@@ -144,7 +144,7 @@ func TestForeignChangeIsPublishedOnce(t *testing.T) {
 		e.mu.Unlock()
 	}
 	if n := bytes.Count(a.log.Bytes(), []byte("task_added")); n != 1 {
-		t.Errorf("%d lines of the submit in the log of who made it", n)
+		t.Errorf("%d lines of the submit in its own director's log", n)
 	}
 	if bytes.Contains(b.log.Bytes(), []byte("task_added")) {
 		t.Error("the submit stands in the log of the other one, too")
@@ -273,7 +273,7 @@ func TestFollowResyncsInANewGeneration(t *testing.T) {
 		select {
 		case <-c:
 		case <-time.After(time.Minute):
-			t.Fatal("nobody is told to look")
+			t.Fatal("no signal was sent")
 		}
 	}
 }

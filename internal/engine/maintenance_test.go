@@ -92,7 +92,7 @@ func TestClaimsWithoutAnAnswerAreBounded(t *testing.T) {
 		b.must(err)
 	}
 	if got := b.task(id); got.State != signalbox.Failed || got.Attempts != 0 {
-		t.Errorf("a poison task goes on: %+v", got)
+		t.Errorf("a poison task continues: %+v", got)
 	}
 }
 

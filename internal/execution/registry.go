@@ -84,7 +84,9 @@ type Agent[R Follower] interface {
 // Registry is what one transport knows of its agents and their runs. A waiting task finds a
 // free slot without a tick:
 //
-//   - A task that becomes ready wakes one agent: of those that serve its queue and have room for which no other task was announced, the one that has had it for longest. If there is none, every agent that serves the queue is full or about to claim.
+//   - A task that becomes ready wakes one agent among those that serve its queue and have
+//     room for which no other task was announced: the one that has had that room for
+//     longest. If there is none, every agent that serves the queue is full or about to claim.
 //   - An agent that is woken, for whatever reason, claims.
 //   - What it was woken for and does not claim is passed on to another agent.
 type Registry[A Agent[R], R Follower] struct {

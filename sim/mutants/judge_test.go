@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/sim/mutants"
 )
 
-// TestRunnerReportsUncaughtMutants: a bug that no test detects, one that does not compile, one whose tests only hang and
-// one whose snippet is gone do not count as caught.
+// TestRunnerReportsUncaughtMutants: a bug that no test detects, one that does not compile, one whose tests
+// only hang and one whose snippet is gone do not count as caught.
 func TestRunnerReportsUncaughtMutants(t *testing.T) {
 	const file, check = "internal/agentaddr/agentaddr.go", "if err := Never(ip); err != nil {"
 	for verdict, m := range map[string]mutants.Mutant{

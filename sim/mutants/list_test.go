@@ -71,6 +71,6 @@ func TestThePageHasEachMutant(t *testing.T) {
 		listed = append(listed, m.Name)
 	}
 	if !slices.Equal(onPage, listed) {
-		t.Errorf("docs/development/mutants.md has other mutants than the list: make mutants writes it anew\npage %q\nlist %q", onPage, listed)
+		t.Errorf("docs/development/mutants.md has other mutants than the list: make mutants regenerates it\npage %q\nlist %q", onPage, listed)
 	}
 }

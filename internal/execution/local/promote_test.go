@@ -53,7 +53,7 @@ func (h *fixture) callOr(ctx context.Context, x *local.Executor, c gateway.TaskC
 // stands waits until n calls wait in the tool queue.
 func (h *fixture) stands(n int) {
 	h.t.Helper()
-	testkit.Wait(h.t, fmt.Sprintf("%d stand in line", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
+	testkit.Wait(h.t, fmt.Sprintf("%d wait in the tool queue", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
 }
 
 // A call that has waited for its grace becomes a task and keeps its place in the tool queue, ahead of later

@@ -12,7 +12,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// fault is an invalid answer, and texts of which the resulting message contains one.
+// fault is an invalid answer, and texts one of which must be in the resulting message.
 type fault struct {
 	step  Step
 	named []string

@@ -19,7 +19,7 @@ func TestIncidentClaimsOfDyingDirectorsAreBounded(t *testing.T) {
 	ended := func() bool { return s.a.task(id).State.Terminal() }
 	for turn := 0; !ended(); turn++ {
 		if turn > 2*signalbox.MaxNoAnswers {
-			t.Fatalf("%d directors died of it, and it goes on: %+v", turn, s.a.task(id))
+			t.Fatalf("%d directors died of it, and it continues: %+v", turn, s.a.task(id))
 		}
 		h := directors[turn%2]
 		claims := s.a.task(id).Claims

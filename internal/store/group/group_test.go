@@ -141,7 +141,7 @@ func TestReturningCallersJoinTheBatch(t *testing.T) {
 	var batch group.Batch[string]
 	b.Take(&batch)
 	if b.Joined(&batch, 1) {
-		t.Error("someone joined one who is alone")
+		t.Error("another verb joined a single caller's")
 	}
 	second := call(t.Context(), b, "b", false)
 	arrived(t, b, 1)
@@ -163,7 +163,7 @@ func TestFollowingVerbSharesTheBatch(t *testing.T) {
 	go func() {
 		first <- b.Do(store.Followed(t.Context(), func() {
 			if b.Len() != 1 {
-				t.Error("the one that follows is called before the other waits")
+				t.Error("the following verb is called before the first one waits")
 			}
 			second <- call(t.Context(), b, "b", false)
 		}), "a", 0, false)

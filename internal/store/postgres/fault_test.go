@@ -217,7 +217,7 @@ func TestLoneProcessSendsNoNotifications(t *testing.T) {
 		p.commit(d)
 	}
 	if said := s.Log(); !contains(said, "UPDATE meta") || contains(said, "execute "+name(stNotify)) {
-		t.Error("it notifies, with nobody there")
+		t.Error("it sends notifications although it is alone")
 	}
 }
 

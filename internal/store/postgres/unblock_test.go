@@ -48,7 +48,7 @@ func TestIncidentProcessPausedInCommitLosesLock(t *testing.T) {
 		}
 		two.Unlock(t.Context())
 		if err := <-stuck; !errors.Is(err, verbs.ErrUnknown) {
-			t.Errorf("%s: the one that stood still got %v, want ErrUnknown", what, err)
+			t.Errorf("%s: the paused process got %v, want ErrUnknown", what, err)
 		}
 		if stored, err := one.Committed(t.Context(), "one", d.Number); err != nil || stored || known(t, two.Backend, lost[0].ID) {
 			t.Errorf("%s: its commit is stored: %t (%v)", what, stored, err)

@@ -403,6 +403,6 @@ func TestLargeBatchIsSentInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(l.Lines[0]) != len(list) || l.Tasks[8_999] == nil || len(l.Requests[0].Prompt) != 5<<20 {
-		t.Errorf("%d in line, last %v, prompt of %d bytes", len(l.Lines[0]), l.Tasks[8_999], len(l.Requests[0].Prompt))
+		t.Errorf("%d waiting, last %v, prompt of %d bytes", len(l.Lines[0]), l.Tasks[8_999], len(l.Requests[0].Prompt))
 	}
 }

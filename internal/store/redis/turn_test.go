@@ -64,7 +64,7 @@ func TestLockOfPausedProcessExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := one.Commit(ctx, batchOf("one", 1, stopped.Counters, submitted(2))); !errors.Is(err, verbs.ErrMoved) {
-		t.Errorf("the one that stopped wrote all the same: %v", err)
+		t.Errorf("the stopped one wrote anyway: %v", err)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestSignalsAreSentToOthersOnly(t *testing.T) {
 	}
 	for late := time.Now().Add(time.Minute); told(); { // until it listens itself
 		if time.Now().After(late) {
-			t.Fatal("one who is alone tells others")
+			t.Fatal("a process that is alone sends signals")
 		}
 	}
 	two := open(t, s.URL())

@@ -34,7 +34,7 @@ func TestSuiteWithoutStoresFails(t *testing.T) {
 		cmd.Env = append(os.Environ(), "SIGNALBOX_TEST_TALLY="+how)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "cases ran") {
-			t.Errorf("a suite of which %s of the cases were left out passes (%v):\n%s", how, err, out)
+			t.Errorf("a suite without %s of its cases passes (%v):\n%s", how, err, out)
 		}
 	}
 }

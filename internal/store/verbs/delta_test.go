@@ -107,7 +107,7 @@ func (b *drafting) Commit(ctx context.Context, d *verbs.Delta) error {
 		whole.Tasks = append(whole.Tasks, verbs.TaskChange{Before: c.Before, After: c.After})
 	}
 	if left != 0 {
-		b.t.Errorf("%d tasks were drafted of which the commit says nothing", left)
+		b.t.Errorf("%d tasks were drafted that are not in the commit", left)
 	}
 	for _, r := range d.Requests {
 		if _, ok := b.requests[r.Seq]; ok {

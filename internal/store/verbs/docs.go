@@ -24,7 +24,7 @@ const (
 	kindSchedule     = "schedule"      // by id
 	kindScheduleName = "schedule name" // by name: the id
 	kindOpenRun      = "open run"      // by schedule and run
-	kindCount        = "count"         // of what has no list
+	kindCount        = "count"         // how many there are of rows without a list
 	kindBiased       = "biased"        // by queue; Sort: how many
 	kindKept         = "kept"          // by keptBy and owner; Sort: bytes that ended tasks take
 	kindDirector     = "director"      // by ID

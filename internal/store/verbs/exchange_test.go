@@ -50,7 +50,7 @@ func TestSharedBatchTakesLock(t *testing.T) {
 	srv.called("")
 	mustSubmit(t, b)
 	if n := srv.called("lock"); n != 0 {
-		t.Errorf("%d locks though nobody else writes", n)
+		t.Errorf("%d locks although no other process writes", n)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestTwoProcessesInLockstep(t *testing.T) {
 		t.Error(err)
 	}
 	if n := pending(t, stores[1]); n != 0 || followed.Load() == 0 {
-		t.Errorf("%d tasks wait, and %d batches were made upon one that was handed on", n, followed.Load())
+		t.Errorf("%d tasks wait, and %d batches were based on a handed-on one", n, followed.Load())
 	}
 }
 

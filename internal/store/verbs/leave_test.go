@@ -45,7 +45,7 @@ func TestCallerLeavingEarlyLeavesNothing(t *testing.T) {
 	go func() { _, err := s.Submit(early, newSubmission()); left <- err }()
 	leaveEarly()
 	if err := <-left; !errors.Is(err, context.Canceled) || signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
-		t.Errorf("the caller who left: %v", err)
+		t.Errorf("the caller that gave up: %v", err)
 	}
 	release()
 	all.Wait()

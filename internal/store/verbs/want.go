@@ -98,7 +98,7 @@ type Loaded struct {
 	Due          []*signalbox.Task
 	NextDue      time.Time
 	Ended        []*signalbox.Task // oldest end first
-	Cut          int64             // Seq of the last entry older than that; 0: none
+	Cut          int64             // Seq of the last older entry at the beginning of the journal; 0: none
 	Docs         []*Doc
 	Pages        [][]Doc
 }
