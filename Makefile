@@ -37,6 +37,9 @@ WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doct
 # What make check-fast tests: rules and parsers, in memory.
 FAST      = . ./api ./client ./steplimit ./toolqueue $(addprefix ./internal/,agentaddr cli conffile config cron engine/... execution/local \
 	gateway httpguard identity lifecycle mask peers port schedule seal serve store store/memory store/pack store/verbs strictjson toolconf)
+# Packages whose tests wait for minutes, for leases and restarts. They run first, so
+# that the processors have other work meanwhile.
+LONGEST   = $(addprefix ./internal/,agentd execution/push tickets store/postgres)
 # Where make test keeps the files of tests and the data of PostgreSQL and Redis: in
 # memory if 4 GB are free and programs may be executed there. Otherwise, and in make
 # soak, they are on the disk, where half of the system time is spent on files that
@@ -79,8 +82,10 @@ test: setup check ## every test in its short form, after check
 	@$(MAKE) --no-print-directory -k -j2 test-e2e test-race test-serial test-alone
 
 # Two of these run at once, because the first mostly waits for other processes. A
-# race is reported before its process ends, so no process has to wait for it.
+# race is reported before its process ends, so no process has to wait for it. With
+# the default of GOGC a sixth of the time of most is spent in garbage collection.
 .PHONY: test-e2e test-race test-serial test-alone
+test-e2e test-race test-serial test-alone: export GOGC = 400
 test-e2e test-race test-serial test-alone: export SIGNALBOX_TEST_SERVERS = $(MEMORY)
 ifneq ($(MEMORY),)
 test-e2e test-race test-serial test-alone: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
@@ -90,13 +95,11 @@ test-e2e:
 	$(REAL) $(GO) test $(FLAGS) ./e2e
 
 test-race:
-	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) $(WIDE) $(RACE) -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(SERIAL))")
+	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) $(WIDE) $(RACE) -skip '$(NORACE)' $(LONGEST) $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(SERIAL))")
 
 test-serial:
 	$(REAL) $(GO) test $(FLAGS) $(WIDE) $$($(GO) list $(SERIAL) | grep -vE '/(e2e|sim)$$')
 
-# Without this, histories in memory spend a fifth of their time in garbage collection.
-test-alone: export GOGC = 400
 test-alone: # tests that need no race detector, or that crash it
 	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/confine ./internal/httpapi ./internal/engine ./internal/gateway/mcp ./internal/schedule ./internal/store/...
 	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/execution/push

@@ -20,7 +20,7 @@ func TestNothingSurvivesACancel(t *testing.T) {
 
 func cancelTest(t *testing.T, limits string) {
 	const side = 20
-	kills := soak.Pick(100, 1000)
+	kills := soak.Pick(60, 1000)
 	b := newCommandBox(t, limits, object{"family": object{"command": "family"}}, fmt.Sprintf("max_concurrent: %d", side))
 	b.start()
 	members, hidden := 3, ""

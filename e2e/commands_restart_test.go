@@ -44,7 +44,7 @@ func TestEveryTaskEndsAsItsPolicySays(t *testing.T) {
 }
 
 func restartTest(t *testing.T, limits string, end func(*commandBox)) {
-	runningEach, waitingEach := soak.Pick(6, 20), soak.Pick(2, 4)
+	runningEach, waitingEach := soak.Pick(4, 20), soak.Pick(2, 4)
 	tools := object{"quick": object{"sh": "echo did; echo careful >&2"}}
 	for _, p := range policies {
 		tools[p.tool] = object{"command": "family"}

@@ -23,7 +23,6 @@ import (
 // The crash test: tasks are submitted while director and agents are killed
 // with kill -9 at random and started again.
 const (
-	crashTasks      = 500
 	crashAgents     = 3
 	crashSubmitters = 4
 )
@@ -98,7 +97,7 @@ type crash struct {
 
 func TestNothingIsLostWhenEverythingIsKilled(t *testing.T) {
 	c := newCrash(t)
-	tasks := soak.Pick(crashTasks, 10*crashTasks)
+	tasks := soak.Pick(240, 5000) // multiples of crashSubmitters
 	var submitters sync.WaitGroup
 	for n := range crashSubmitters {
 		submitters.Go(func() { c.submitMany(n, tasks/crashSubmitters) })

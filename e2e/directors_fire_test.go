@@ -18,7 +18,7 @@ import (
 // them, while directors, agents and the server are killed at random.
 const (
 	fireTasks     = 20_000 // in make soak
-	fireQuick     = 200    // in make test
+	fireQuick     = 120    // in make test
 	fireDirectors = 3
 	fireAgents    = 10
 )
@@ -107,7 +107,7 @@ const testKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde
 func (c *crash) restart(server fireServer, stop <-chan struct{}) int {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for n := 0; ; n++ {
-		events := soak.Pick(100, 400)
+		events := soak.Pick(60, 400)
 		next := len(c.j.all()) + events + rng.IntN(events)
 		c.j.await(20*time.Second, func(e []api.Event) bool { return len(e) >= next })
 		select {

@@ -228,7 +228,7 @@ func (h *hammer) endings() map[string]int {
 // At most one execution at a time in each lane, whatever happens.
 func TestOneExecutionAtATime(t *testing.T) {
 	h := newHammer(t, hammering{
-		chats: soak.Pick(500, 10_000), callers: 50, pace: soak.Pick(12, 25),
+		chats: soak.Pick(250, 10_000), callers: 50, pace: soak.Pick(12, 25),
 		agents: []string{"fenced", "fenced", "fenced", "plain", "plain"}, length: 15 * time.Millisecond,
 	})
 	faults := h.run()
@@ -242,6 +242,6 @@ func TestOneExecutionAtATime(t *testing.T) {
 
 // The same with the agent daemon.
 func TestOneExecutionAtATimeInTheDaemon(t *testing.T) {
-	h := newHammer(t, hammering{chats: soak.Pick(100, 2000), callers: 12, agents: []string{"daemon", "daemon", "daemon"}, length: 30 * time.Millisecond, pace: 12})
+	h := newHammer(t, hammering{chats: soak.Pick(60, 2000), callers: 12, agents: []string{"daemon", "daemon", "daemon"}, length: 30 * time.Millisecond, pace: 12})
 	h.check(h.run())
 }
