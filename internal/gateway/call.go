@@ -18,14 +18,14 @@ import (
 
 // Ended describes a finished call.
 type Ended struct {
-	Server    string    // "": no server has such a tool
-	Tool      string    // "" as well then: the name is the caller's
+	Server    string    // "" if no server has such a tool
+	Tool      string    // "" if unknown; Name is then what the caller wrote
 	Queue     string    // the tool queue; "": none
-	Execution string    // in which the call was made, or whose task it is; "": none is known
+	Execution string    // the execution that made the call, or the call's task; "": unknown
 	Outcome   string    // an Outcome constant or an error code
-	At        time.Time // when it was made
+	At        time.Time // start of the call
 	Took      time.Duration
-	Waited    time.Duration // for a slot; 0: it did not have to wait
+	Waited    time.Duration // time spent waiting for a slot; 0: it did not wait
 }
 
 // Outcomes of a call that are not error codes.
@@ -33,15 +33,15 @@ const (
 	OutcomeOK        = "ok"
 	OutcomeError     = "error"          // the tool itself failed: isError
 	OutcomeProtocol  = "protocol_error" // the upstream answered with a JSON-RPC error
-	OutcomeCancelled = "cancelled"      // by the caller
+	OutcomeCancelled = "cancelled"      // cancelled by the caller
 )
 
 // Call runs a call through its tool's queue. A failure of the tool itself is a Result with
-// IsError; an error is a *ProtocolError of the upstream, the context's error, or a
+// IsError. An error is a *ProtocolError of the upstream, the context's error, or a
 // *signalbox.Error: not_found, validation_error, tool_down, tool_lost, tool_timeout,
 // tool_failed, tool_queue_full, tool_queue_timeout, store_failed (of a shared queue),
-// too_large, unavailable. An Async tool is run as any other: frontends that make tasks of its
-// calls use Tasks.
+// too_large, unavailable. Call runs an Async tool like any other: frontends that turn calls
+// into tasks use Tasks.
 func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 	begin := time.Now()
 	e := g.table.Load().entries[c.Tool]
@@ -72,8 +72,8 @@ func (g *Gateway) reportEnded(e Ended) {
 	}
 }
 
-// Check returns the error with which Call would refuse at once: an unknown tool (not_found),
-// invalid arguments (validation_error).
+// Check returns the error with which Call would refuse the call at once: an unknown tool
+// (not_found), invalid arguments (validation_error).
 func (g *Gateway) Check(c Call) error {
 	e := g.table.Load().entries[c.Tool]
 	if e == nil {
@@ -82,7 +82,7 @@ func (g *Gateway) Check(c Call) error {
 	return check(e.provider, &c)
 }
 
-// check is done before a call waits for anything.
+// check runs before a call waits for anything.
 func check(p Provider, c *Call) error {
 	if err := checkArguments(c); err != nil {
 		return err
@@ -93,7 +93,7 @@ func check(p Provider, c *Call) error {
 	return nil
 }
 
-// process takes a slot and runs the call, again after each time that the upstream has refused it.
+// process takes a slot and runs the call, and repeats both each time the upstream refuses it.
 // Deferred in this order: release the slot, stop progress, unregister the call.
 func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) {
 	if err := check(u.entry.provider, u.call); err != nil {
@@ -119,7 +119,7 @@ func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) 
 	}
 }
 
-// attempt is a wait and a run. errAgain: there is to be another.
+// attempt waits once and runs once. errAgain asks for another attempt.
 func (g *Gateway) attempt(ctx context.Context, u *inFlightCall, progress *progressReporter) (Result, error) {
 	permit, err := g.acquire(u, progress)
 	if err != nil {
@@ -153,8 +153,8 @@ func (g *Gateway) attempt(ctx context.Context, u *inFlightCall, progress *progre
 	return g.outcome(ctx, running, u, r, err)
 }
 
-// withTimeout bounds the run. A command's provider bounds it itself, since it would take an
-// expired context for a cancel.
+// withTimeout bounds the run. The command provider enforces the bound itself, because it
+// would mistake an expired context for a cancel.
 func (u *inFlightCall) withTimeout() (context.Context, context.CancelFunc) {
 	if u.call.Limit <= 0 {
 		u.call.Limit = u.entry.tool.Timeout
@@ -165,7 +165,8 @@ func (u *inFlightCall) withTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(u.ctx, u.call.Limit, errTimeout)
 }
 
-// aliveInterval is how often processes that cannot be killed are checked.
+// aliveInterval is how often surviving processes that cannot be killed are
+// checked.
 const aliveInterval = time.Second
 
 // holdSlot keeps the slot of a run while processes of it that cannot be killed are alive: the
@@ -220,7 +221,7 @@ func (g *Gateway) acquire(u *inFlightCall, progress *progressReporter) (toolqueu
 	return permit, err
 }
 
-// takeSlot waits for a slot, for as long as waitLeft says.
+// takeSlot waits for a slot, at most as long as waitLeft allows.
 func (g *Gateway) takeSlot(u *inFlightCall, who toolqueue.Who) (toolqueue.Permit, error) {
 	if left, bounded := g.waitLeft(u); bounded {
 		return g.queues.AcquireWithin(u.ctx, u.entry.tool.Queue, who, left)
@@ -248,7 +249,7 @@ func checkArguments(c *Call) error {
 		return nil
 	case !isObject(args):
 		return signalbox.Invalid("arguments", "The arguments of a tool must be a JSON object such as {\"name\": \"value\"}, not %s.", jsonKind(args))
-	case !utf8.Valid(args): // some upstreams fail on it
+	case !utf8.Valid(args): // some upstreams fail on invalid UTF-8
 		return signalbox.Invalid("arguments", "The arguments are not valid UTF-8.")
 	}
 	return nil
@@ -268,7 +269,8 @@ func jsonKind(raw json.RawMessage) string {
 	return "a number"
 }
 
-// Calling returns a function that reports whether a tool call of an execution waits or runs.
+// Calling returns a function that reports whether an execution has a tool call waiting or
+// running.
 func Calling(queues *toolqueue.Queues) func(execution string) bool {
 	return func(execution string) bool {
 		return slices.ContainsFunc(queues.All(math.MaxInt), func(s toolqueue.Status) bool {
@@ -279,13 +281,14 @@ func Calling(queues *toolqueue.Queues) func(execution string) bool {
 }
 
 const (
-	// cancelBound is how long Close waits for the calls it has cancelled.
+	// cancelBound is how long Close waits for calls that it cancelled.
 	cancelBound = 3 * time.Second
-	// closeBound is how long Close waits for the providers, which have processes to end.
+	// closeBound is how long Close waits for the providers, which must end their
+	// processes.
 	closeBound = 20 * time.Second
 )
 
-// Causes for which the gateway ends a call.
+// Causes with which the gateway ends a call.
 var (
 	errTimeout = errors.New("the tool's time is over")
 	errLost    = errors.New("the slot of the shared tool queue is lost")
@@ -304,7 +307,7 @@ type inFlightCall struct {
 	running bool // guarded by Gateway.mu; false: it waits
 	waited  time.Duration
 	runs    int
-	key     string // whose limits count in its queue
+	key     string // the key whose limits apply in the queue
 }
 
 // register adds a call, unless the gateway is closing.
@@ -321,7 +324,7 @@ func (g *Gateway) register(ctx context.Context, u *inFlightCall) error {
 }
 
 // markRunning marks a call as running, or as waiting again. While the gateway closes, a call
-// neither starts nor waits again.
+// can neither start nor wait again.
 func (g *Gateway) markRunning(u *inFlightCall, running bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -332,7 +335,7 @@ func (g *Gateway) markRunning(u *inFlightCall, running bool) error {
 	return nil
 }
 
-// watchPermit cancels the call if its slot of a shared queue is lost, until stop is called.
+// watchPermit cancels the call if its slot of a shared queue is lost. stop ends the watch.
 func (u *inFlightCall) watchPermit(permit toolqueue.Permit) (stop func()) {
 	lost := permit.Lost()
 	if lost == nil {
@@ -360,9 +363,9 @@ func (g *Gateway) unregister(u *inFlightCall) {
 	}
 }
 
-// Close refuses new calls, refuses those that wait, lets running ones go on for the grace
-// period, cancels the rest, and then closes all providers in parallel. All of it is bounded;
-// the error names what did not end in time.
+// Close refuses new calls and waiting calls, lets running calls continue for the grace
+// period, cancels the rest, and then closes all providers in parallel. Every step is
+// bounded; the error names what did not end in time.
 func (g *Gateway) Close() error {
 	g.closeOnce.Do(func() { g.closeErr = g.close() })
 	return g.closeErr

@@ -191,7 +191,8 @@ func TestUnknownToolSuggestsNames(t *testing.T) {
 	}
 }
 
-// TestThousandsOfCallersShareFourSlots: never more than four run, and none is lost.
+// TestThousandsOfCallersShareFourSlots: never more than four run, and every call
+// ends.
 func TestThousandsOfCallersShareFourSlots(t *testing.T) {
 	var now, most, done atomic.Int64
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(context.Context, gateway.Call) (gateway.Result, error) {

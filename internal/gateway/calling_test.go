@@ -7,7 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// TestCalling: a call is under way or waits; one that has ended is neither.
+// TestCalling: a waiting call and a running call count, an ended call does
+// not.
 func TestCalling(t *testing.T) {
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(map[string]toolqueue.Config{"one": {Concurrent: 1}}); err != nil {
@@ -26,7 +27,7 @@ func TestCalling(t *testing.T) {
 		}
 		got <- p
 	}()
-	for !calling("queue-2") { // until it stands in line
+	for !calling("queue-2") { // until it waits in the queue
 		if t.Context().Err() != nil {
 			t.Fatal(t.Context().Err())
 		}

@@ -8,16 +8,16 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// CallLog keeps the ended calls of the executions that called last, at most
+// CallLog keeps the ended calls of the executions that called most recently, at most
 // signalbox.MaxToolCalls of each, for the results of their tasks. Its methods are safe for
 // concurrent use.
 type CallLog struct {
 	mu    sync.Mutex
-	order list.List // of *executionCalls, the one that called last in front
+	order list.List // of *executionCalls, most recent caller first
 	byID  map[string]*list.Element
 }
 
-// loggedExecutions bounds the executions of a CallLog.
+// loggedExecutions is the maximum number of executions in a CallLog.
 const loggedExecutions = 512
 
 type executionCalls struct {
@@ -25,8 +25,8 @@ type executionCalls struct {
 	calls []signalbox.ToolCall
 }
 
-// Ended records a call, for Options.Ended. Calls outside of an execution, and of tools that
-// do not exist, are left out.
+// Ended records a call; it is meant for Options.Ended. It ignores calls outside of an
+// execution and calls of tools that do not exist.
 func (l *CallLog) Ended(e Ended) {
 	if e.Execution == "" || e.Tool == "" {
 		return
@@ -52,7 +52,7 @@ func (l *CallLog) Ended(e Ended) {
 	})
 }
 
-// Of returns the calls of an execution, in the order of their ends.
+// Of returns the calls of an execution in the order in which they ended.
 func (l *CallLog) Of(execution string) []signalbox.ToolCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()

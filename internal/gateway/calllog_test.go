@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// The calls of an execution are kept, the latest of many, and of many executions those that
-// called last.
+// TestCallLog: the log keeps the latest calls of an execution, and the executions that
+// called most recently.
 func TestCallLog(t *testing.T) {
 	var l CallLog
 	l.Ended(Ended{Tool: "browse", Execution: "", Outcome: OutcomeOK})

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// openWithoutCleanup is open without Close at the end.
+// openWithoutCleanup is open without the Close at the end of the test.
 func openWithoutCleanup(t *testing.T, o gateway.Options, providers ...gateway.Provider) *gateway.Gateway {
 	t.Helper()
 	o.Queues, o.Providers = toolqueue.New(toolqueue.Hooks{}), providers
@@ -86,7 +86,8 @@ func TestCloseCancelsCallsAfterGrace(t *testing.T) {
 	})
 }
 
-// TestCloseIsBounded: by a provider and a call that do not end.
+// TestCloseIsBounded: Close returns although a provider and a call do not
+// end.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
@@ -112,7 +113,7 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// TestProviderContextEndsWithClose: background work of providers outlives the context of Start,
+// TestProviderContextEndsWithClose: background work of providers outlives the context of Start
 // and ends after the calls.
 func TestProviderContextEndsWithClose(t *testing.T) {
 	p := &started{scripted: scripted{name: "s"}}

@@ -1,6 +1,6 @@
 // Package gateway runs every tool call, from whatever frontend, through the tool
-// queue it is bound to, at the provider of the tool: an MCP server, a REST tool
-// or an OpenAPI description.
+// queue that the tool is bound to, and then at the tool's provider: an MCP
+// server, a REST tool or an OpenAPI description.
 //
 //	frontends          this package                     providers
 //	/mcp, stdio  ─┐    Call: find the tool,      ┌─ gateway/mcp      servers, shared by all sessions

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds a call of a tool without a timeout.
+	// DefaultTimeout bounds a call of a tool that sets no timeout.
 	DefaultTimeout = 5 * time.Minute
-	// DefaultGrace is how long Close lets running calls go on.
+	// DefaultGrace is how long Close lets running calls continue.
 	DefaultGrace = 5 * time.Second
 	// MaxAnswer is the maximum size of one answer of an upstream, in bytes.
 	MaxAnswer = 16 << 20
@@ -30,13 +30,13 @@ type Options struct {
 	Queues    *toolqueue.Queues // required, with every queue that a tool names
 	Providers []Provider
 	Log       *slog.Logger
-	// Grace is how long Close lets running calls go on: 0 is DefaultGrace, less than 0 not at
-	// all.
+	// Grace is how long Close lets running calls continue. 0: DefaultGrace; below 0: no
+	// grace.
 	Grace time.Duration
-	// Ended is called for every finished call. It must return soon.
+	// Ended is called for every finished call. It must return quickly.
 	Ended func(Ended)
-	// Keys say whose limits count in queues that have them for each key (toolqueue.Config.PerKey),
-	// by queue.
+	// Keys choose the key of a call in queues with limits for each key (toolqueue.Config.PerKey).
+	// The map is by queue name.
 	Keys map[string]KeyOf
 	// Traces creates a span for each call; nil: no spans.
 	Traces trace.TracerProvider
@@ -67,7 +67,7 @@ type Gateway struct {
 	stop      context.CancelFunc // ends background work of the providers
 
 	closed     chan struct{}  // closed by Close
-	background sync.WaitGroup // goroutines that hold slots of runs that cannot be killed
+	background sync.WaitGroup // goroutines that hold the slots of runs that cannot be killed
 
 	closeOnce sync.Once
 	closeErr  error
@@ -141,7 +141,7 @@ func (g *Gateway) Tool(name string) (Tool, bool) {
 	return e.tool, true
 }
 
-// Servers lists the providers by name. Skipped tools are reported in Error, whatever the state.
+// Servers lists the providers by name. Error reports skipped tools in every state.
 func (g *Gateway) Servers() []Server {
 	problems := g.table.Load().problems
 	out := make([]Server, 0, len(g.providers))
@@ -161,11 +161,11 @@ func (g *Gateway) Servers() []Server {
 // maxShown is the maximum number of waiters per queue in Queues.
 const maxShown = 1000
 
-// Queues returns the status of the tool queues, with the first 1,000 waiters of each. Their
-// session IDs are secrets of the callers: show SessionLabel of them.
+// Queues returns the status of the tool queues, with the first 1,000 waiters of each. The
+// session IDs in it are secrets of the callers: display only their SessionLabel.
 func (g *Gateway) Queues() []toolqueue.Status { return g.queues.All(maxShown) }
 
-// OnChange has f called whenever Tools changes, until stop is called. f must return soon.
+// OnChange calls f whenever Tools changes, until stop is called. f must return quickly.
 func (g *Gateway) OnChange(f func()) (stop func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,8 +179,8 @@ func (g *Gateway) OnChange(f func()) (stop func()) {
 	}
 }
 
-// OnCall has f called after a call has begun to wait, got its slot or released it, or a bound of
-// a queue was changed: Queues has changed then. f must return soon.
+// OnCall calls f after a call has begun to wait, got its slot or released it, and after a limit
+// of a queue was changed, that is, whenever Queues changes. f must return quickly.
 func (g *Gateway) OnCall(f func()) { g.onCall.Store(&f) }
 
 func (g *Gateway) notifyCall(u *inFlightCall) {
@@ -189,15 +189,16 @@ func (g *Gateway) notifyCall(u *inFlightCall) {
 	}
 }
 
-// QueuesChanged calls what OnCall was given: the bounds of a tool queue were changed, too.
+// QueuesChanged calls the function given to OnCall: the limits of a tool queue were
+// changed.
 func (g *Gateway) QueuesChanged() {
 	if f := g.onCall.Load(); f != nil {
 		(*f)()
 	}
 }
 
-// SetQueue changes the bounds of a tool queue, and returns what they were before. It is
-// toolqueue.Queues.Update, with its errors.
+// SetQueue changes the limits of a tool queue and returns the previous ones. It calls
+// toolqueue.Queues.Update and returns its errors.
 func (g *Gateway) SetQueue(queue string, change func(*toolqueue.Config)) (before toolqueue.Config, err error) {
 	before, _, err = g.queues.Update(queue, change)
 	if err == nil {
@@ -206,11 +207,12 @@ func (g *Gateway) SetQueue(queue string, change func(*toolqueue.Config)) (before
 	return before, err
 }
 
-// OpenQueue has a closed tool queue start calls again, for all its keys, and returns how many were
-// closed. A shared queue opens soon after. The error is toolqueue.ErrUnknown.
+// OpenQueue opens a closed tool queue, for all its keys, so that it starts calls again, and
+// returns how many keys were closed. A shared queue opens soon after. The error is
+// toolqueue.ErrUnknown.
 func (g *Gateway) OpenQueue(queue string) (closed int, err error) {
 	s, _ := g.queues.Status(queue, toolqueue.MaxKeys)
-	if !s.PerKey { // also one whose closing this process has not heard of yet
+	if !s.PerKey { // also if this process does not know yet that it is closed
 		_, closed = s.Closed()
 		err = g.queues.Open(queue, "")
 	}

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a provider with scripted behaviour.
+// scripted is a provider whose behaviour a test sets.
 type scripted struct {
 	name    string
 	onCall  func(ctx context.Context, c gateway.Call) (gateway.Result, error)
@@ -89,7 +89,7 @@ func (s *scripted) Close() error {
 	return nil
 }
 
-// tool is one of server s in a queue, with an hour for a call.
+// tool returns a tool of server s in a queue, with a timeout of an hour.
 func tool(name, queue string) gateway.Tool {
 	return gateway.Tool{Name: name, Server: "s", Kind: gateway.KindMCP, Queue: queue, Timeout: time.Hour, Definition: json.RawMessage(`{"name":"` + name + `"}`)}
 }
@@ -112,7 +112,7 @@ func (l *logged) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// lines are those with a message, without their time.
+// lines returns the log lines with a message, without their time.
 func (l *logged) lines(message string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +125,7 @@ func (l *logged) lines(message string) []string {
 	return out
 }
 
-// open makes a gateway that is closed with the test.
+// open makes a gateway that is closed at the end of the test.
 func open(t *testing.T, queues map[string]toolqueue.Config, o gateway.Options, providers ...gateway.Provider) *fixture {
 	t.Helper()
 	b := &fixture{log: &logged{}}
@@ -172,7 +172,7 @@ type answer struct {
 	err error
 }
 
-// code is the error's code, and fails if it has none.
+// code returns the error's code, and fails the test if it has none.
 func code(t *testing.T, err error) signalbox.Code {
 	t.Helper()
 	if err == nil {
@@ -181,7 +181,7 @@ func code(t *testing.T, err error) signalbox.Code {
 	return signalbox.CodeOf(err)
 }
 
-// free fails unless the queue is unused.
+// free fails the test unless the queue is unused.
 func (b *fixture) free(t *testing.T, queue string) {
 	t.Helper()
 	if s, ok := b.queues.Status(queue, 0); !ok || s.InUse != 0 || s.Depth != 0 {

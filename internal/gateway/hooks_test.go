@@ -74,8 +74,8 @@ func TestOnWait(t *testing.T) {
 	}
 }
 
-// TestCallLimit: a task's own limit goes before the tool's; an async tool without one has no
-// bound on its run or wait.
+// TestCallLimit: a task's own limit has precedence over the tool's. An async tool without a
+// limit has no bound on its run or wait.
 func TestCallLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool  gateway.Tool
@@ -148,8 +148,8 @@ func TestQueueTimeoutOnlyIgnoresToolTimeout(t *testing.T) {
 	})
 }
 
-// TestRunEndPassesThrough, with metadata; a run cancelled because its caller has gone is no
-// answer to a waiting caller.
+// TestRunEndPassesThrough: RunEnd and metadata are passed on. A run cancelled because its
+// caller disconnected is not an answer to a waiting caller.
 func TestRunEndPassesThrough(t *testing.T) {
 	end := &gateway.RunEnd{Reason: signalbox.ReasonExitNonzero, Message: "m"}
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("t", "")}, onCall: func(ctx context.Context, c gateway.Call) (gateway.Result, error) {

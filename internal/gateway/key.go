@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 )
 
-// KeyOf returns whose limits count for a call, in a queue that has them for each key. A key is a
-// hash: a session is as secret as a password, and so may be an argument. "" is the key of calls
-// without one.
+// KeyOf returns the key of a call in a queue with limits for each key. A key is a hash, because
+// sessions and arguments may be secrets. "" is the key of calls without a key.
 type KeyOf func(*Call) string
 
-// KeyOfCaller is the principal of a call.
+// KeyOfCaller makes the principal the key.
 func KeyOfCaller(c *Call) string { return SessionKey(c.Caller.Principal) }
 
-// KeyOfSession is the session of a call.
+// KeyOfSession makes the session the key.
 func KeyOfSession(c *Call) string { return SessionKey(c.Caller.Session) }
 
-// KeyOfArgument is the value of an argument, in whatever way its JSON is written.
+// KeyOfArgument makes the value of an argument the key, independent of how its
+// JSON is formatted.
 func KeyOfArgument(name string) KeyOf {
 	return func(c *Call) string {
 		var arguments map[string]any
@@ -25,7 +25,7 @@ func KeyOfArgument(name string) KeyOf {
 		if d.Decode(&arguments) != nil || arguments[name] == nil {
 			return ""
 		}
-		text, err := json.Marshal(arguments[name]) // with sorted keys
+		text, err := json.Marshal(arguments[name]) // sorts the keys
 		if err != nil {
 			return ""
 		}

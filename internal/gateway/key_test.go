@@ -43,7 +43,8 @@ func TestKeysOfCalls(t *testing.T) {
 	}
 }
 
-// Each caller has a rate of its own, and who waits too long for it is told until when.
+// TestRateOfEachCaller: each caller has a rate limit of its own. A caller that would
+// wait too long is told when to try again.
 func TestRateOfEachCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tool("s__find", "api")

@@ -19,8 +19,8 @@ import (
 // each call: between debug and info.
 const LevelVerbose = slog.Level(-2)
 
-// SessionLabel is a short display label of a session or its SessionKey: whoever knows an MCP session's
-// ID could act as it.
+// SessionLabel is a short display label of a session or of its SessionKey. The ID itself is never
+// shown: whoever knows the ID of an MCP session can use the session.
 func SessionLabel(session string) string {
 	key := session
 	if !strings.HasPrefix(key, keyPrefix) || len(key) != keyLength {
@@ -46,9 +46,9 @@ const (
 	keyLength = len(keyPrefix) + 2*sha256.Size
 )
 
-// Hooks writes the seed's log lines about waiting, and calls other hooks. The line queued is
-// written when the wait begins, so that a stuck call is visible; a call that does not wait has
-// none.
+// Hooks writes the seed's log lines about waiting, and then calls the other hooks. The line
+// queued is written when the wait begins, so that a stuck call is visible. A call that does
+// not wait has no such line.
 func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
 	return toolqueue.Hooks{
 		Depth: func(queue string, depth int) {
@@ -106,14 +106,15 @@ func write(log *slog.Logger, level slog.Level, msg string, who toolqueue.Who, ar
 	log.Log(context.Background(), level, msg, args...)
 }
 
-// logStarted and logFinished write the seed's lines of every call.
+// logStarted and logFinished write the seed's log lines of every call.
 func (g *Gateway) logStarted(u *inFlightCall) {
 	if g.log.Enabled(context.Background(), LevelVerbose) {
 		g.logCall(u, "started")
 	}
 }
 
-// logFinished logs the time since the start; the line waited has the wait.
+// logFinished logs the time since the start; the line waited has the time of
+// the wait.
 func (g *Gateway) logFinished(u *inFlightCall, outcome string, took time.Duration, err error) {
 	if !g.log.Enabled(context.Background(), LevelVerbose) {
 		return
@@ -134,28 +135,28 @@ func (g *Gateway) logCall(u *inFlightCall, msg string, args ...any) {
 	write(g.log, LevelVerbose, msg, toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: u.entry.tool.Name}, args...)
 }
 
-// logPanic logs what callers are not told.
+// logPanic logs the details that callers must not see.
 func (g *Gateway) logPanic(u *inFlightCall, p any) {
 	g.log.Error("a provider panicked", "server", u.entry.tool.Server, "tool", u.entry.tool.Name, "panic", p, "stack", string(debug.Stack()))
 }
 
-// progressInterval is the longest time without progress while a call waits. Clients time out
-// after 60 to 300 s of silence, some sooner.
+// progressInterval is the longest time without a progress report while a call waits. Clients
+// time out after 60 to 300 s of silence, some sooner.
 const progressInterval = 5 * time.Second
 
 // progressReporter reports the progress of a call: its position in the queue, then what the
 // upstream reports. A nil reporter does nothing.
 //
-// A slow listener must not delay its call: the slot is used at once, even if the last position
-// is not delivered yet. Only the end of the call waits for the listener, when the slot is free
-// again.
+// A slow listener must not delay its call: the call uses its slot at once, even if the last
+// position is not delivered yet. Only the end of the call waits for the listener, after the
+// slot is released.
 type progressReporter struct {
 	mu      sync.Mutex // one report at a time
 	f       func(Progress)
 	closed  bool          // guarded by mu
-	waiting atomic.Bool   // else the position is no longer reported
-	stop    chan struct{} // ends the goroutine of follow; nil: it does not run
-	done    chan struct{} // closed by the newest of them; nil: none was started
+	waiting atomic.Bool   // if false, positions are no longer reported
+	stop    chan struct{} // ends the goroutine of follow; nil: it is not running
+	done    chan struct{} // closed by the newest such goroutine; nil: none was started
 }
 
 func newProgressReporter(f func(Progress)) *progressReporter {
@@ -210,8 +211,8 @@ func (n *progressReporter) reportPositions(w toolqueue.Waiting, queue string, st
 	}
 }
 
-// nextPositionCheck returns the delay to the next check of a position. A check walks the queue
-// up to there under its lock, so far positions are checked less often.
+// nextPositionCheck returns the delay until the next check of a position. A check walks the
+// queue up to the position under its lock, so distant positions are checked less often.
 func nextPositionCheck(place int) time.Duration {
 	switch {
 	case place <= 100:
@@ -249,7 +250,7 @@ func (n *progressReporter) forward(p Progress) {
 	}
 }
 
-// close returns when no more progress will be reported.
+// close returns once no more progress will be reported.
 func (n *progressReporter) close() {
 	if n == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// outcome converts what the provider returned. Once the context has ended, the error is ours,
-// whatever the provider returned.
+// outcome converts what the provider returned. If the context has ended, the gateway's own
+// error replaces it.
 func (g *Gateway) outcome(caller, running context.Context, u *inFlightCall, r Result, err error) (Result, error) {
 	if err == nil && errors.Is(context.Cause(running), errLost) && r.Run != nil && r.Run.Reason == signalbox.ReasonCancelled {
 		return Result{}, contextError(caller, running, u) // not a cancel: it may be a task
@@ -49,8 +49,8 @@ func (g *Gateway) outcome(caller, running context.Context, u *inFlightCall, r Re
 	return Result{}, failed
 }
 
-// validUTF8 replaces invalid UTF-8 in JSON of an upstream by U+FFFD: clients would refuse the
-// whole message.
+// validUTF8 replaces invalid UTF-8 in JSON of an upstream by U+FFFD; clients would reject the
+// whole message otherwise.
 func validUTF8(raw json.RawMessage) json.RawMessage {
 	if utf8.Valid(raw) {
 		return raw
@@ -79,7 +79,7 @@ func (g *Gateway) notAcquired(caller context.Context, u *inFlightCall, err error
 		return errClosing
 	}
 	var code signalbox.Code
-	var why error // for logs
+	var why error // logged only
 	switch {
 	case errors.Is(err, toolqueue.ErrFull):
 		code = signalbox.CodeToolQueue
@@ -90,7 +90,7 @@ func (g *Gateway) notAcquired(caller context.Context, u *inFlightCall, err error
 	case errors.Is(err, toolqueue.ErrAway):
 		code, why = signalbox.CodeStoreFailed, errors.Unwrap(err)
 	default:
-		return err // the caller's context, with how long it had waited
+		return err // the caller's context error, with how long the call waited
 	}
 	e := &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error(), Err: why}
 	if at, ok := errors.AsType[*toolqueue.Error](err); ok && !at.Held.Until.IsZero() {
@@ -99,14 +99,14 @@ func (g *Gateway) notAcquired(caller context.Context, u *inFlightCall, err error
 	return e
 }
 
-// unknown is the error for an unknown tool. A server that has not listed its tools yet may have
-// it.
+// unknown is the error for an unknown tool. It names a server that has not listed its tools yet
+// and may have the tool.
 func (g *Gateway) unknown(name string) error {
 	shown := truncate(name, 128)
 	for _, p := range g.providers {
 		own := strings.HasPrefix(name, p.Name()+"__")
 		if !own && !strings.HasPrefix(name, "rest__") {
-			continue // without a look at its server, which costs
+			continue // skips the status lookup, which is expensive
 		}
 		s := p.Server()
 		if !own && s.Kind != KindOpenAPI || s.State == StateReady || s.Tools > 0 {
@@ -125,8 +125,8 @@ func (g *Gateway) unknown(name string) error {
 	return signalbox.Errorf(signalbox.CodeNotFound, "There is no tool %q: %s", shown, hint)
 }
 
-// suggest finds the one tool that a wrong name may mean: in another case, or without its
-// server.
+// suggest returns the one tool that a wrong name probably means: the same name in
+// another case, or without its server.
 func (t *table) suggest(name string) string {
 	found := ""
 	if name == "" {
@@ -143,7 +143,7 @@ func (t *table) suggest(name string) string {
 	return found
 }
 
-// outcomeOf returns the outcome of a call, one of a fixed set.
+// outcomeOf returns the outcome of a call, from a fixed set.
 func outcomeOf(r Result, err error) string {
 	var protocol *ProtocolError
 	var ours *signalbox.Error

@@ -43,7 +43,7 @@ func TestProgressReportsQueuePosition(t *testing.T) {
 			return inner(ctx, c)
 		}
 		b := open(t, one("browser"), gateway.Options{}, p)
-		for range 2 { // these do not want to hear anything
+		for range 2 { // these do not ask for progress
 			b.call(t.Context(), gateway.Call{Tool: "s__click"})
 			synctest.Wait()
 		}
@@ -81,7 +81,7 @@ func TestSlowProgressListenerDoesNotHoldSlot(t *testing.T) {
 		slow := b.call(t.Context(), gateway.Call{Tool: "s__click", Progress: func(gateway.Progress) { <-deaf }})
 		synctest.Wait()
 		letGo <- struct{}{}
-		letGo <- struct{}{} // the slow one runs although it is still being told its place
+		letGo <- struct{}{} // it runs although its listener is still busy with the position
 		synctest.Wait()
 		b.free(t, "browser")
 		select {

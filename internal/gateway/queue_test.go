@@ -76,8 +76,8 @@ func equal(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestIncidentQueuedLineOnlyAfterTheWait: a stuck call was not visible (notes on
-// tool-queue-manager).
+// TestIncidentQueuedLineOnlyAfterTheWait: in the seed's system a stuck call was
+// not visible (notes on tool-queue-manager).
 func TestIncidentQueuedLineOnlyAfterTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
@@ -121,8 +121,8 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 	})
 }
 
-// TestIncidentWaitOutsideToolTimeout (seed, step 9): in the seed's system the wait was before
-// the tool's timeout and had no bound.
+// TestIncidentWaitOutsideToolTimeout (seed, step 9): in the seed's system the wait was not
+// part of the tool's timeout and had no bound.
 func TestIncidentWaitOutsideToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		click := tool("s__click", "browser")
@@ -146,7 +146,8 @@ func TestIncidentWaitOutsideToolTimeout(t *testing.T) {
 	})
 }
 
-// TestQueueMaxWaitReplacesToolTimeout: and a call with its slot has the whole tool timeout.
+// TestQueueMaxWaitReplacesToolTimeout: a call that has its slot still gets the whole tool
+// timeout.
 func TestQueueMaxWaitReplacesToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		click := tool("s__click", "browser")
@@ -206,7 +207,7 @@ func TestQueuesAreIsolated(t *testing.T) {
 			t.Error(err)
 		}
 		b.free(t, "default")
-		// Internal tools bypass all queues: neither of these takes a slot.
+		// Internal tools bypass all queues: neither call takes a slot.
 		inside := []<-chan answer{b.call(t.Context(), gateway.Call{Tool: "s__note"}), b.call(t.Context(), gateway.Call{Tool: "s__note"})}
 		synctest.Wait()
 		if s, _ := b.queues.Status("browser", 0); s.InUse != 1 || s.Depth != 2 {

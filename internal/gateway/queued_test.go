@@ -8,7 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// TestSeedQueuedAnswer: the answer to a call that became a task equals the seed's.
+// TestSeedQueuedAnswer: the answer to a call that became a task equals the seed's
+// answer.
 func TestSeedQueuedAnswer(t *testing.T) {
 	at := time.Date(2025, 1, 17, 11, 0, 0, 5_000_000, time.FixedZone("", 3600))
 	task := gateway.ToolTask{Task: signalbox.Task{

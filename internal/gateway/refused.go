@@ -12,12 +12,12 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Refused is the error of a call that the upstream refused without processing it, with 429 or 503:
-// the call may be made again. It closes the tool's queue.
+// Refused is the error of a call that the upstream rejected with 429 or 503 without processing it,
+// so that it is safe to retry. It closes the tool's queue.
 type Refused struct {
-	By     string        // the upstream, for people
-	Status int           // of HTTP
-	After  time.Duration // how long the upstream wants to be left alone, above 0; 0: it did not say
+	By     string        // the upstream, as shown to people
+	Status int           // HTTP status
+	After  time.Duration // Retry-After of the upstream; 0: not given
 }
 
 func (r *Refused) Error() string {
@@ -25,20 +25,21 @@ func (r *Refused) Error() string {
 }
 
 const (
-	// maxRuns is how often a call is made that is refused each time.
+	// maxRuns is how often a call is tried if the upstream refuses it each time.
 	maxRuns = 10
-	// firstGuess is how long a queue is closed if the upstream does not say so. It doubles up to
-	// maxGuess while calls are refused within guessGrace of its opening.
+	// firstGuess is how long a queue is closed if the upstream gives no time. The guess doubles,
+	// up to maxGuess, if a call is refused within guessGrace of the queue's opening.
 	firstGuess = time.Second
 	maxGuess   = time.Minute
 	guessGrace = 10 * time.Second
 )
 
-// errAgain says that a call was refused and is to be made again.
+// errAgain means that the upstream refused a call and that it will be
+// retried.
 var errAgain = errors.New("the call was refused and is made again")
 
-// refused closes the queue of a refused call. It returns errAgain if the call has the time to wait
-// until it opens.
+// refused closes the queue of a refused call. It returns errAgain if the call may wait until the
+// queue opens.
 func (g *Gateway) refused(u *inFlightCall, r *Refused) error {
 	queue, now := u.entry.tool.Queue, time.Now()
 	until, why := now.Add(min(r.After, toolqueue.MaxClosed)), r.Error()
@@ -48,7 +49,7 @@ func (g *Gateway) refused(u *inFlightCall, r *Refused) error {
 	}
 	if queue != "" {
 		if err := g.queues.CloseUntil(queue, u.key, until, why); err != nil {
-			return err // there is none of that name: the call did not wait for it either
+			return err // there is no such queue: the call did not wait in it either
 		}
 		g.log.Warn("an upstream refuses calls: the tool queue is closed", "tool", u.entry.tool.Name, "queue", queue, "until", until.UTC().Format(time.RFC3339), "why", why)
 		g.QueuesChanged()
@@ -81,7 +82,7 @@ func (g *Gateway) waitLeft(u *inFlightCall) (left time.Duration, bounded bool) {
 	if u.call.QueueTimeoutOnly {
 		bound = 0
 	}
-	if u.runs > 0 { // else the queue counts its own bound
+	if u.runs > 0 { // on the first run, the queue itself enforces its bound
 		if s, ok := g.queues.Status(u.entry.tool.Queue, 0); ok && s.MaxWait > 0 {
 			bound = s.MaxWait
 		}
@@ -89,7 +90,7 @@ func (g *Gateway) waitLeft(u *inFlightCall) (left time.Duration, bounded bool) {
 	return bound - u.waited, bound > 0
 }
 
-// guesses are how long queues were closed whose upstream did not say so.
+// guesses hold how long queues were closed whose upstream gave no time.
 type guesses struct {
 	mu sync.Mutex
 	of map[guessKey]guess
@@ -102,7 +103,8 @@ type guess struct {
 	until  time.Time
 }
 
-// next returns until when to close a queue. While it is closed by a guess, that stays.
+// next returns until when to close a queue. While a queue is closed by a guess, that
+// guess stays.
 func (g *guesses) next(key guessKey, now time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()

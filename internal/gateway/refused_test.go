@@ -14,7 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// limited is an upstream that refuses calls until a time, which it says or not.
+// limited is an upstream that refuses calls until a point in time, which it may
+// or may not announce.
 type limited struct {
 	*scripted
 	until time.Time
@@ -42,8 +43,8 @@ func newLimited(tl gateway.Tool, d time.Duration, says bool) *limited {
 	return u
 }
 
-// Nobody calls an upstream that has refused a call before the time that it says, and then all
-// calls are answered, also the one that was refused.
+// TestRefusedCallClosesItsQueue: after a refusal no call reaches the upstream before the
+// announced time. Then all calls are answered, including the refused one.
 func TestRefusedCallClosesItsQueue(t *testing.T) {
 	for name, c := range map[string]toolqueue.Config{
 		"plain": {Concurrent: 1}, "rate": {Concurrent: 1, Rate: toolqueue.Rate{N: 100, Per: time.Second, Burst: 9}}, "keys": {Concurrent: 1, PerKey: true},
@@ -87,7 +88,7 @@ func TestRefusedCallClosesItsQueue(t *testing.T) {
 	}
 }
 
-// A call is not kept for a time that it does not have.
+// A call whose time is too short does not wait for the queue to open.
 func TestRefusedCallWithoutTimeIsToldUntilWhen(t *testing.T) {
 	short := tool("s__t", "api")
 	short.Timeout = 20 * time.Second
@@ -95,7 +96,7 @@ func TestRefusedCallWithoutTimeIsToldUntilWhen(t *testing.T) {
 	for name, x := range map[string]struct {
 		tool   gateway.Tool
 		config toolqueue.Config
-		within time.Duration // of the caller
+		within time.Duration // the caller's timeout
 		closed time.Duration
 		call   gateway.Call
 	}{
@@ -124,7 +125,7 @@ func TestRefusedCallWithoutTimeIsToldUntilWhen(t *testing.T) {
 				if !ok || e.Code != signalbox.CodeToolQueueOut || e.Message != want || e.RetryAfter != closed || time.Since(u.began) != 0 {
 					t.Fatalf("%v after %s", err, time.Since(u.began))
 				}
-				// One that comes later waits, and is told the same.
+				// A later call waits and gets the same error.
 				_, err = b.Call(ctx, x.call)
 				if ctx.Err() == nil && (!strings.Contains(err.Error(), "is closed until") || code(t, err) != signalbox.CodeToolQueueOut) {
 					t.Error(err)
@@ -134,7 +135,7 @@ func TestRefusedCallWithoutTimeIsToldUntilWhen(t *testing.T) {
 	}
 }
 
-// An upstream that does not say until when is asked after a second, then after twice as long.
+// If the upstream gives no time, the queue opens after one second, then after two.
 func TestRefusedCallWithoutTimeIsGuessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newLimited(tool("s__t", "api"), 20*time.Second, false)
@@ -163,7 +164,7 @@ func TestRefusedCallWithoutTimeIsGuessed(t *testing.T) {
 				t.Fatalf("asked at %v", at)
 			}
 		}
-		time.Sleep(time.Hour) // long after, a second again
+		time.Sleep(time.Hour) // long after that, the guess starts at a second again
 		u.until = time.Now().Add(time.Second)
 		began := time.Now()
 		if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__t"}); err != nil || time.Since(began) != time.Second {
@@ -172,7 +173,7 @@ func TestRefusedCallWithoutTimeIsGuessed(t *testing.T) {
 	})
 }
 
-// A call that is refused each time ends.
+// TestCallRefusedForEver: the retries of a call are bounded.
 func TestCallRefusedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newLimited(tool("s__t", "api"), 1000*time.Hour, false)
@@ -184,7 +185,8 @@ func TestCallRefusedForEver(t *testing.T) {
 	})
 }
 
-// A call that waits for the opening of its queue neither outlives its caller nor holds up Close.
+// TestRefusedCallEnds: a call that waits for its queue to open does not outlive its caller and
+// does not delay Close.
 func TestRefusedCallEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newLimited(tool("s__t", "api"), time.Minute, true)

@@ -31,7 +31,8 @@ func (a *unreachableStore) Tickets(ctx context.Context, s store.TicketStep) (sto
 	return a.Store.Tickets(ctx, s)
 }
 
-// openShared makes a gateway whose queue browser has one slot for all gateways over a store.
+// openShared makes a gateway whose queue browser has one slot, shared by all gateways over a
+// store.
 func openShared(t *testing.T, s tickets.Store, p gateway.Provider) *gateway.Gateway {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -82,7 +83,8 @@ func TestSharedQueueBoundsAllGateways(t *testing.T) {
 	})
 }
 
-// TestCallEndsWhenSharedSlotIsLost: another director's call may run by now.
+// TestCallEndsWhenSharedSlotIsLost: another director's call may already be
+// running.
 func TestCallEndsWhenSharedSlotIsLost(t *testing.T) {
 	for name, task := range map[string]string{"a call": "", "a task": "queue-1"} {
 		t.Run(name, func(t *testing.T) {

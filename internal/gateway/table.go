@@ -28,11 +28,11 @@ type entry struct {
 type table struct {
 	entries  map[string]*entry
 	tools    []Tool              // by name
-	problems map[string][]string // by server: skipped tools, and why
+	problems map[string][]string // by server: skipped tools and the reason
 }
 
-// makeTable asks all providers. Of two tools with one name that of the first provider is used,
-// so that it does not depend on which server starts first.
+// makeTable asks all providers. If two tools have the same name, the tool of the first
+// provider is used, so that the result does not depend on which server starts first.
 func makeTable(providers []Provider, queues *toolqueue.Queues) *table {
 	t := &table{entries: map[string]*entry{}, problems: map[string][]string{}}
 	waits := map[string]time.Duration{}
@@ -50,7 +50,7 @@ func makeTable(providers []Provider, queues *toolqueue.Queues) *table {
 	return t
 }
 
-// add adds a tool, or returns why not.
+// add adds a tool, or returns the reason for skipping it.
 func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) string {
 	if tool.Timeout <= 0 {
 		tool.Timeout = DefaultTimeout
@@ -145,7 +145,7 @@ func truncate(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// TextOf is the text of an answer: the text blocks of a Result's Content, each on a new line.
+// TextOf is the text of an answer: the text blocks of a Result's Content, one per line.
 func TextOf(content json.RawMessage) string {
 	var blocks []struct {
 		Type string `json:"type"`
@@ -161,15 +161,15 @@ func TextOf(content json.RawMessage) string {
 	return strings.Join(all, "\n")
 }
 
-// MinSecret is the minimum length of a configured secret that is masked in output: masking
-// every "1" and "true" would make it unreadable.
+// MinSecret is the minimum length, in bytes, of a configured secret that is masked in
+// output. Masking shorter values, such as "1" or "true", would make the output unreadable.
 const MinSecret = 6
 
 // seedTime is the time format of the seed async-task-queue.
 const seedTime = "2006-01-02T15:04:05.000Z"
 
 // Queued is the answer to a call that became a task, as in the seed async-task-queue, for
-// callers without the tasks extension: the text names the ID, and metadata has it for programs.
+// callers without the tasks extension. The text names the ID; the metadata has it for programs.
 // agentName is the owner of the tools; "" is the tool itself.
 func Queued(t ToolTask, agentName string) Result {
 	row := &t.Task

@@ -42,8 +42,8 @@ func TestNewReportsAllMistakes(t *testing.T) {
 	}
 }
 
-// TestToolChangesNotifyListeners: a name that is taken is skipped and reported, and added once
-// it is free.
+// TestToolChangesNotifyListeners: a tool whose name is taken is skipped and reported, and
+// added once the name is free.
 func TestToolChangesNotifyListeners(t *testing.T) {
 	first, second := &scripted{name: "first"}, &scripted{name: "second"}
 	b := open(t, one("default"), gateway.Options{}, second, first)
@@ -59,7 +59,7 @@ func TestToolChangesNotifyListeners(t *testing.T) {
 		t.Errorf("timeout %v", d)
 	}
 
-	// The provider that is named first wins, also when it comes later.
+	// The provider that was named first wins, even if its tool appears later.
 	mine := tool("n__a", "default")
 	mine.Server = "second"
 	second.offer(mine, tool("n__c", "nowhere"))

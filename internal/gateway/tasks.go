@@ -17,23 +17,23 @@ type Tasks interface {
 	// unsupported, unavailable.
 	Submit(ctx context.Context, c TaskCall) (ToolTask, error)
 
-	// CallOrPromote is Gateway.Call for a caller that accepts a task instead of an answer: a
-	// call that has waited in its tool queue for longer than grace, or that calls an Async
-	// tool, becomes a task. Then task is not nil, the task is durable, and the call goes on
+	// CallOrPromote is Gateway.Call for a caller that accepts a task instead of an answer. A
+	// call becomes a task if it has waited in its tool queue for longer than grace, or if it
+	// calls an Async tool. Then task is not nil, the task is durable, and the call continues
 	// without the caller, at its position in the queue. If the task cannot be stored, the call
-	// goes on as a call.
+	// continues as a plain call.
 	CallOrPromote(ctx context.Context, c TaskCall, grace time.Duration) (r Result, task *ToolTask, err error)
 
-	// Task returns a task of a tool, or not_found: also for a task of another kind. The caller
-	// checks the access (Task.Owner, Principal.SeesTask).
+	// Task returns a task of a tool. A task of another kind is not_found. The caller must
+	// check access (Task.Owner, Principal.SeesTask).
 	Task(ctx context.Context, id string) (ToolTask, error)
-	// Wait is Task once the task or the wait has ended, or ctx.
+	// Wait is Task, once the task has ended, the wait is over or ctx ends.
 	Wait(ctx context.Context, id string, wait time.Duration) (ToolTask, error)
-	// Cancel requests a cancel; the error of a task that has ended is already_ended. It does
-	// not wait for the end.
+	// Cancel requests a cancel and does not wait for it. If the task has ended, the error is
+	// already_ended.
 	Cancel(ctx context.Context, id, by string) (ToolTask, error)
-	// List returns tasks of tools: open ones in order, then ended ones, newest first. Results,
-	// which may be large, are left out: Task has them.
+	// List returns tasks of tools: open tasks in queue order, then ended tasks, newest first.
+	// It leaves out results, which may be large; Task returns them.
 	List(ctx context.Context, q TaskQuery) (TaskPage, error)
 }
 
@@ -43,28 +43,29 @@ type TaskCall struct {
 	Source         signalbox.Source // "" is api
 	IdempotencyKey string
 	Priority       int
-	RetryOf        string // ID of the task that this one repeats
+	RetryOf        string // ID of the task that this task repeats
 }
 
 // ToolTask is a task of a tool as its creator sees it.
 type ToolTask struct {
 	Task signalbox.Task
-	// Result is the answer of a completed task, and of one whose tool failed (IsError). nil
-	// while it is open, or if there is no answer: Task.Message says why.
+	// Result is the answer of a completed task or of a task whose tool failed (IsError). It
+	// is nil while the task is open and if there is no answer; Task.Message then has the
+	// reason.
 	Result *Result
 	// Error is the JSON-RPC error of the tool's server, or nil.
 	Error *ProtocolError
-	// Wait describes what it waits for; "" once it runs.
+	// Wait describes what the task waits for; "" once it runs.
 	Wait string
-	// Position is its position while it waits, from 1: in the queue commands, or in its tool
-	// queue. 0: unknown or not waiting.
+	// Position is the task's position while it waits, from 1, in the queue commands or in
+	// its tool queue. 0: unknown or not waiting.
 	Position int
 	// Poll is when to poll again, derived from the ETA: 500 ms to 30 s.
 	Poll time.Duration
-	// TTL is the minimum time it is kept after its creation; 0: the director's retention, not
-	// known yet.
+	// TTL is how long the task is kept at least, counted from its creation. 0: the director's
+	// retention, which is not known yet.
 	TTL time.Duration
-	// Replayed reports after Submit that the idempotency key was known: this is the existing
+	// Replayed is set after Submit if the idempotency key was known: this is the existing
 	// task.
 	Replayed bool
 }
@@ -80,8 +81,8 @@ func (t *ToolTask) UpdatedAt() time.Time {
 	return at
 }
 
-// SeedStatus is the status of the seed async-task-queue for a task's state (design §2), with
-// cancelled added.
+// SeedStatus maps a task's state (design §2) to the status of the seed async-task-queue,
+// which has no cancelled: that is added.
 func SeedStatus(s signalbox.State) string {
 	switch s {
 	case signalbox.Pending, signalbox.Dispatching, signalbox.Parked:
@@ -99,14 +100,14 @@ func SeedStatus(s signalbox.State) string {
 // TaskQuery selects tasks of tools. Empty fields select all.
 type TaskQuery struct {
 	Tool   string
-	Status string // as of SeedStatus
+	Status string // a value of SeedStatus
 	// Sees reports whether the caller may see a task.
 	Sees   func(*signalbox.Task) bool
 	Before string // cursor of an earlier page
 	Limit  int    // 1 to 1000
 }
 
-// TaskPage is a page of tasks; it may be shorter than the limit and still have
+// TaskPage is a page of tasks. It may be shorter than the limit and still have
 // a Next.
 type TaskPage struct {
 	Tasks []ToolTask

@@ -29,7 +29,8 @@ func WithMetaTrace(ctx context.Context, meta json.RawMessage) context.Context {
 	return w3c.Extract(ctx, metaCarrier(meta))
 }
 
-// MetaTrace sets the trace of ctx in a _meta. Without a trace the _meta is unchanged.
+// MetaTrace sets the trace of ctx in a _meta object. Without a trace, _meta stays
+// unchanged.
 func MetaTrace(ctx context.Context, meta json.RawMessage) json.RawMessage {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return meta
@@ -37,14 +38,15 @@ func MetaTrace(ctx context.Context, meta json.RawMessage) json.RawMessage {
 	return setMeta(ctx, meta, true)
 }
 
-// SetTrace propagates the trace to an HTTP upstream.
+// SetTrace sets the trace of ctx in the headers of a request to an HTTP
+// upstream.
 func SetTrace(ctx context.Context, h http.Header) { w3c.Inject(ctx, propagation.HeaderCarrier(h)) }
 
 // span is the span of a call; nil: none.
 type span struct {
 	tracer trace.Tracer
 	span   trace.Span
-	wait   trace.Span // nil: it has not waited
+	wait   trace.Span // nil: the call has not waited
 }
 
 // startSpan starts the span of a call, named by the MCP conventions of OpenTelemetry, and puts
@@ -81,7 +83,7 @@ func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Con
 	return ctx, &span{tracer: g.tracer, span: s}
 }
 
-// waits starts the span of the wait.
+// waits starts the span for the wait.
 func (s *span) waits(ctx context.Context, queue string, since time.Time) {
 	if s != nil {
 		_, s.wait = s.tracer.Start(ctx, "tool queue wait", trace.WithTimestamp(since), trace.WithAttributes(attribute.String("signalbox.tool.queue", queue)))
@@ -110,13 +112,13 @@ func (s *span) end(r Result, err error, outcome string) {
 		s.span.SetAttributes(attribute.String("error.type", outcome))
 	case r.IsError:
 		s.span.SetStatus(codes.Error, "the tool failed")
-		s.span.SetAttributes(attribute.String("error.type", "tool_error")) // the word of the conventions
+		s.span.SetAttributes(attribute.String("error.type", "tool_error")) // the value that the conventions name
 	}
 	s.span.End()
 }
 
-// setMeta sets the trace of ctx in a _meta object; replace: also if there is one. All else is
-// unchanged.
+// setMeta sets the trace of ctx in a _meta object; replace: even if it has a trace.
+// Everything else stays unchanged.
 func setMeta(ctx context.Context, meta json.RawMessage, replace bool) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if len(meta) > 0 && (json.Unmarshal(meta, &fields) != nil || fields == nil) {

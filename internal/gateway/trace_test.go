@@ -23,7 +23,7 @@ const (
 	parent  = "00-" + traceID + "-b7ad6b7169203331-01"
 )
 
-// traced returns a provider of spans and what it has got.
+// traced returns a tracer provider and the recorder of its spans.
 func traced(t *testing.T) (*sdktrace.TracerProvider, *tracetest.SpanRecorder) {
 	r := tracetest.NewSpanRecorder()
 	p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r))
@@ -31,8 +31,8 @@ func traced(t *testing.T) (*sdktrace.TracerProvider, *tracetest.SpanRecorder) {
 	return p, r
 }
 
-// TestCallAndWaitSpans: the call's span is a child of the caller's, the wait's a child of the
-// call's. The upstream gets the call's.
+// TestCallAndWaitSpans: the call's span is a child of the caller's span, and the wait's span
+// a child of the call's. The upstream gets the call's span.
 func TestCallAndWaitSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spans, got := traced(t)
@@ -137,7 +137,8 @@ func TestWaitSpanRecordsError(t *testing.T) {
 	t.Errorf("no span of the wait with its error: %v", got.Ended())
 }
 
-// TestTraceIsPropagated to the upstream also without spans here.
+// TestTraceIsPropagated: the upstream gets the trace even if the gateway
+// records no spans.
 func TestTraceIsPropagated(t *testing.T) {
 	var meta, header string
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__x", "browser")}, onCall: func(ctx context.Context, c gateway.Call) (gateway.Result, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Kind is the kind of provider of a tool.
+// Kind is the kind of a tool's provider.
 type Kind string
 
 // The kinds. Internal tools are Signalbox's own and bypass all tool queues.
@@ -23,35 +23,35 @@ const (
 
 // Tool is a callable tool.
 type Tool struct {
-	Name   string // as callers name it: server__tool, rest__name
-	Server string // its provider: the server's name, "rest", the description's name
+	Name   string // as callers use it: server__tool, rest__name
+	Server string // its provider: the server's name, "rest", or the description's name
 	Kind   Kind
 	Queue  string // "": it bypasses all queues
 	// Definition is the MCP Tool object of the upstream, with the name replaced.
 	Definition json.RawMessage
-	Timeout    time.Duration // of one call and of its wait; 0 for an Async tool: no limit. An Async tool waits without limit
-	// Async makes every call a task, answered with its ID.
+	Timeout    time.Duration // of one call and of its wait. An Async tool waits without limit, and 0 means no limit for its run
+	// Async makes every call a task; the caller gets the task's ID.
 	Async bool
-	// Restart is what happens to its tasks when the director restarts.
+	// Restart says what happens to the tool's tasks when the director restarts.
 	Restart RestartPolicy
 	// Secrets are the arguments whose values are encrypted at rest and masked in all output.
 	Secrets []string
 }
 
-// RestartPolicy is what happens to a tool's tasks when the director restarts (seed
-// async-task-queue: both fail).
+// RestartPolicy says what happens to a tool's tasks when the director restarts (in
+// the seed async-task-queue both fail).
 type RestartPolicy struct {
-	FailPending    bool // waiting tasks fail, else they are kept; false by default
-	RequeueRunning bool // running tasks start again, else they fail; false by default
+	FailPending    bool // waiting tasks fail instead of being kept; false by default
+	RequeueRunning bool // running tasks start again instead of failing; false by default
 }
 
 // Caller is the caller of a tool.
 type Caller struct {
 	Session   string // key of a session lease; "": none
-	Principal string // signalbox.Principal.Key of it
-	Agent     string // the agent in whose execution the call is made, if known
+	Principal string // its signalbox.Principal.Key
+	Agent     string // the agent whose execution makes the call, if known
 	Execution string // its queue_id, if known
-	// Who is the principal itself, if tasks can be made.
+	// Who is the principal itself; required for calls that become tasks.
 	Who signalbox.Principal
 }
 
@@ -62,31 +62,32 @@ type Call struct {
 	Meta      json.RawMessage // the request's _meta without its progress token, or empty
 	Caller    Caller
 	// Progress is called with the progress: the position in the queue, then what the upstream
-	// reports. nil: none. It is called from one goroutine at a time.
+	// reports. nil: no reports. Calls do not overlap.
 	Progress func(Progress)
-	// Task is the ID of the task that the call is part of, or "".
+	// Task is the ID of the task that the call belongs to, or "".
 	Task string
 	// Mark identifies the run among all processes of the machine (SIGNALBOX_RUN in their
-	// environment), so that leftovers are found when this process is gone. "": the provider
-	// generates one.
+	// environment), so that surviving processes are found after this process has ended. "":
+	// the provider generates a mark.
 	Mark string
-	// Secrets are arguments to mask besides those that the tool names now: it may have named
+	// Secrets are arguments to mask in addition to Tool.Secrets: the tool may have named
 	// them when the call was made.
 	Secrets []string
-	// Limit, if above 0, is the task's own timeout of the run, before the tool's. A provider of
-	// KindCommand enforces it itself, because its runs end with proof: for it Limit is the
-	// effective timeout, 0 is none.
+	// Limit, if above 0, is the task's own timeout of the run and has precedence over the
+	// tool's. A provider of KindCommand enforces it itself, because its runs end with proof:
+	// for this provider Limit is the effective timeout, and 0 is none.
 	Limit time.Duration
 	// QueueTimeoutOnly says that only the queue's own bound ends the wait, not the tool's timeout: no
-	// connection is open for it.
+	// connection is open during the wait.
 	QueueTimeoutOnly bool
-	// Log, if set, receives the output of the tool while it runs: whole UTF-8 characters. It is
-	// called from one goroutine at a time.
+	// Log, if set, receives the output of the tool while it runs, in whole UTF-8 characters.
+	// Calls do not overlap.
 	Log func(stream string, text []byte)
-	// OnWait, if set, is called once before the call first waits for a slot. It must return soon.
+	// OnWait, if set, is called once, before the call first waits for a slot. It must return
+	// quickly.
 	OnWait func(toolqueue.Waiting)
-	// OnStart, if set, is called once when the call has its slot and before it runs. It may set Task,
-	// Mark and Log. An error ends the call, and nothing runs.
+	// OnStart, if set, is called once, when the call has its slot and before it runs. It may set
+	// Task, Mark and Log. If it returns an error, the call ends without a run.
 	OnStart func(*Call) error
 }
 
@@ -95,10 +96,10 @@ type Progress struct {
 	Progress float64
 	Total    float64 // 0: unknown
 	Message  string
-	// Position is the position in the queue while the call waits, else 0.
+	// Position is the position in the queue while the call waits, otherwise 0.
 	Position int
-	// StartsAt is when the call may start at the earliest, where a closed queue or the rate of its
-	// queue holds it; zero: it waits for a slot, or runs.
+	// StartsAt is the earliest time at which the call may start, if its queue is closed or has a
+	// rate limit. Zero: the call waits for a slot, or runs.
 	StartsAt time.Time
 }
 
@@ -112,20 +113,19 @@ type Result struct {
 	// Metadata is the key metadata beside the content, as in the seed async-task-queue; or
 	// empty.
 	Metadata json.RawMessage
-	// Run is how the run of a command ended, completed or not. It is not shown outside of the
-	// process.
+	// Run says how the run of a command ended, completed or not. It stays inside the process.
 	Run *RunEnd
 }
 
-// RunEnd is how the run of a command ended.
+// RunEnd says how the run of a command ended.
 type RunEnd struct {
 	Reason    signalbox.Reason // completed, exit_nonzero, run_timeout, cancelled or agent_error
 	Message   string           // why it did not complete
 	ExitCode  *int             // nil: ended by a signal, or not started
-	Truncated bool             // the output is longer than the answer
+	Truncated bool             // the output was longer than the answer
 	Took      time.Duration
 	// Alive lists processes that could not be killed; nil: none. The slot is held until Alive
-	// returns none.
+	// returns an empty list.
 	Alive func() []int
 }
 
@@ -153,37 +153,37 @@ type Server struct {
 	Name     string
 	Kind     Kind
 	State    State
-	Error    string    // why it is not ready, or a problem although it is
-	Restarts int       // since the start
-	PIDs     []int     // of the processes it started
-	Tools    int       // how many it offers
-	Since    time.Time // of the state
+	Error    string    // why it is not ready, or a problem of a ready server
+	Restarts int       // since the gateway started
+	PIDs     []int     // the processes it started
+	Tools    int       // number of tools it offers
+	Since    time.Time // start of the state
 }
 
 // Provider provides tools. All methods are safe for concurrent use.
 type Provider interface {
 	// Name is unique among the providers.
 	Name() string
-	// Start connects. It returns soon: slow work goes on in the background until ctx ends,
-	// visible in Server. changed is called without locks whenever the tools change.
+	// Start connects. It returns quickly: slow work continues in the background until ctx
+	// ends, visible in Server. changed is called without locks whenever the tools change.
 	Start(ctx context.Context, changed func()) error
-	// Tools lists the tools that can be called now or could before the server went down. Queue
-	// and Timeout are set.
+	// Tools lists the tools that can be called now, or could be before the server went down.
+	// Queue and Timeout are set.
 	Tools() []Tool
-	// Call calls one of Tools by its Name, while the slot is held. When ctx ends it notifies
-	// the upstream and returns soon. Errors are *ProtocolError for JSON-RPC errors, *Refused for
-	// a call that the upstream did not process, else *signalbox.Error.
+	// Call calls one of Tools by its Name while the slot is held. When ctx ends, it notifies the
+	// upstream and returns quickly. The error is a *ProtocolError for a JSON-RPC error, a
+	// *Refused for a call that the upstream did not process, otherwise a *signalbox.Error.
 	Call(ctx context.Context, c Call) (Result, error)
 	// EndSession is called when a session will make no more calls.
 	EndSession(session string)
 	// Server returns the status.
 	Server() Server
-	// Close ends all connections and processes, with their children, and waits for that.
+	// Close ends all connections and processes, including child processes, and waits
+	// until they ended.
 	Close() error
 }
 
-// Checker is a Provider that can validate a call without asking anyone, before the call waits
-// for a slot.
+// Checker is a Provider that can validate a call locally, before the call waits for a slot.
 type Checker interface {
 	// Check returns a validation_error, or nil.
 	Check(c Call) error

@@ -55,8 +55,8 @@ func TestInvalidInputTakesNoSlot(t *testing.T) {
 	}
 }
 
-// TestSlotIsHeldUntilProcessesEnd: here a child ignores SIGTERM and writes a file while it is
-// alive.
+// TestSlotIsHeldUntilProcessesEnd: a child process ignores SIGTERM and writes to a file while
+// it is alive.
 func TestSlotIsHeldUntilProcessesEnd(t *testing.T) {
 	alive := filepath.Join(t.TempDir(), "alive")
 	path, said := pipe(t)

@@ -26,11 +26,11 @@ const Name = "commands"
 // Options configure a provider.
 type Options struct{ Log *slog.Logger }
 
-// New makes a provider of the tools, which have unique names.
+// New makes a provider of the tools, whose names must be unique.
 //
-// A call whose command did not complete is a Result with IsError and no error; Result.Run says
-// how every run ended. Only a call that is no task and whose context ended, or whose provider
-// was closed, has an error besides the Result.
+// If a command did not complete, its call returns a Result with IsError and no error;
+// Result.Run says how the run ended. An error is returned besides the Result only for a call
+// that is not a task, if its context ended or the provider was closed.
 func New(tools []*command.Tool, o Options) gateway.Provider {
 	p := &provider{tools: make(map[string]*command.Tool, len(tools)), runs: map[*run]struct{}{}, since: time.Now(), log: o.Log}
 	if p.log == nil {
@@ -77,7 +77,7 @@ type provider struct {
 	log     *slog.Logger
 
 	mu   sync.Mutex
-	runs map[*run]struct{} // under way
+	runs map[*run]struct{} // running
 	// runs in progress
 	running    sync.WaitGroup
 	since      time.Time
@@ -92,13 +92,13 @@ type run struct {
 	pid    int
 }
 
-// Name is "commands": all command tools are one provider's.
+// Name is "commands": one provider has all command tools.
 func (p *provider) Name() string { return Name }
 
 // Start does nothing: each call starts its own program.
 func (p *provider) Start(context.Context, func()) error { return nil }
 
-// Tools lists all tools, whether their programs exist or not: each run finds out.
+// Tools lists all tools, even if their programs do not exist: each run finds out.
 func (p *provider) Tools() []gateway.Tool { return p.offered }
 
 // Check validates a call before it takes a slot or is stored.
@@ -188,7 +188,7 @@ func (p *provider) unregister(r *run, o command.Outcome) {
 // EndSession does nothing: commands have no sessions.
 func (p *provider) EndSession(string) {}
 
-// Server is ready until Close; its processes are those of the current runs.
+// Server is ready until Close. Its processes are those of the current runs.
 func (p *provider) Server() gateway.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,8 +208,8 @@ func (p *provider) Server() gateway.Server {
 	return s
 }
 
-// Close cancels all runs and waits until their processes are dead; the error names those that
-// cannot be killed.
+// Close cancels all runs and waits until their processes are dead. The error names processes
+// that cannot be killed.
 func (p *provider) Close() error {
 	p.mu.Lock()
 	if !p.closed {
@@ -225,7 +225,8 @@ func (p *provider) Close() error {
 	return p.stillAlive()
 }
 
-// stillAlive lists processes that could not be killed, and forgets runs without any.
+// stillAlive lists processes that could not be killed, and forgets runs that have
+// none left.
 func (p *provider) stillAlive() error {
 	var alive []int
 	p.unkillable = slices.DeleteFunc(p.unkillable, func(still func() []int) bool {

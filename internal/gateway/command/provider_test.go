@@ -151,8 +151,8 @@ func TestTaskCallMetadataAndRunEnd(t *testing.T) {
 	}
 }
 
-// TestCallLimit: the error text of the seed is the same for the limit of the task, the tool and
-// the deadline of the call.
+// TestCallLimit: the limit of the task, of the tool and the deadline of the call all give the
+// seed's error text.
 func TestCallLimit(t *testing.T) {
 	p := open(t, toolconf.CommandTool{Name: "t", Command: script(t, "exec /bin/sleep 60\n"), Timeout: time.Minute})
 	r, err := p.Call(t.Context(), gateway.Call{Tool: "t", Task: "queue-1", Limit: 50 * time.Millisecond})
@@ -181,7 +181,7 @@ func TestCloseCancelsTaskRuns(t *testing.T) {
 	}()
 	said(t)
 	var pids []int
-	testkit.Wait(t, "the server has a process", func() bool { // it may speak before its start is known here
+	testkit.Wait(t, "the server has a process", func() bool { // the server may see its start later than its output
 		pids = p.Server().PIDs
 		return len(pids) > 0
 	})

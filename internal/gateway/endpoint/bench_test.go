@@ -21,7 +21,7 @@ type benchArgs struct {
 	Text string `json:"text"`
 }
 
-// upstreamOf is a server with one tool, as the SDK's examples have it.
+// upstreamOf starts a server with one tool, as in the SDK's examples.
 func upstreamOf(b *testing.B) string {
 	server := sdk.NewServer(&sdk.Implementation{Name: "upstream", Version: "1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "echo"}, func(_ context.Context, _ *sdk.CallToolRequest, in benchArgs) (*sdk.CallToolResult, any, error) {
@@ -42,8 +42,8 @@ func clientOf(b *testing.B, url, version string) *sdk.ClientSession {
 	return s
 }
 
-// What a call costs a client and a server of the SDK, and what the endpoint and
-// the provider add to that: all in one process.
+// BenchmarkCall measures a call between a client and a server of the SDK, and
+// what the endpoint and the provider add to it. All run in one process.
 func BenchmarkCall(b *testing.B) {
 	b.Run("direct", func(b *testing.B) {
 		client := clientOf(b, upstreamOf(b), "2025-11-25")

@@ -19,32 +19,32 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// Limits, unless Options say otherwise.
+// Defaults and limits.
 const (
 	DefaultSessionIdle     = 30 * time.Minute
 	DefaultMaxSessions     = 1000
 	DefaultMaxPerPrincipal = 100
-	// MaxBody is how large a request may be.
+	// MaxBody is the maximum size of a request body, in bytes.
 	MaxBody = 4 << 20
 )
 
 // Options configure an Endpoint. All are optional.
 type Options struct {
 	Version      string
-	Instructions string // for the model, on how to use the tools
+	Instructions string // tells the model how to use the tools
 	Log          *slog.Logger
 
 	SessionIdle     time.Duration // idle timeout of a session
-	MaxSessions     int           // concurrent sessions
-	MaxPerPrincipal int           // of them, per principal
+	MaxSessions     int           // maximum number of concurrent sessions
+	MaxPerPrincipal int           // the same, per principal
 
-	// Tasks makes calls into tasks: those of async tools, and for clients with the tasks
-	// extension also those that wait in their tool queue for longer than TaskAfter. nil: none.
+	// Tasks turns calls into tasks: calls of async tools, and, for clients with the tasks
+	// extension, calls that wait in their tool queue for longer than TaskAfter. nil: no tasks.
 	Tasks     gateway.Tasks
 	TaskAfter time.Duration // 0: as soon as a call has to wait
 	AgentName string        // metadata.agent of a task; "": the tool's name
-	// Relay, instead of Tasks, is the endpoint that has the tools: calls of clients with the
-	// tasks extension are forwarded to it.
+	// Relay is used instead of Tasks if another endpoint has the tools: calls of clients
+	// with the tasks extension are forwarded to it.
 	Relay *Relay
 
 	keepAlive time.Duration // for tests
@@ -68,16 +68,16 @@ func (o *Options) fill() {
 	}
 }
 
-// Headers of the protocol, and the one by which a message finds the request
-// that brought it: the SDK hands on headers and no context.
+// Headers of the protocol, and an internal header that links a message to its
+// request: the SDK passes on headers but no context.
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
 	requestHeader = "X-Signalbox-Request"
 )
 
-// Endpoint is an http.Handler for one path. The caller is in the context: see
-// gateway.WithCaller. Make one with New.
+// Endpoint is an http.Handler for one path. It takes the caller from the
+// context (see gateway.WithCaller). Make one with New.
 type Endpoint struct {
 	opts     Options
 	server   *server
@@ -89,7 +89,7 @@ type Endpoint struct {
 	requests sync.Map // key → *request
 	keys     atomic.Uint64
 
-	ctx  context.Context //nolint:containedctx // that of the endpoint: it ends what is under way
+	ctx  context.Context //nolint:containedctx // of the endpoint: ends all requests
 	end  context.CancelFunc
 	busy sync.WaitGroup
 	mu   sync.Mutex // guards busy against a concurrent Close
@@ -104,8 +104,8 @@ func New(gw Gateway, o Options) *Endpoint {
 	e.server.from = e.find
 	e.server.allowSession = func(r *request, ss *mcp.ServerSession) error { return e.sessions.open(r.caller.Principal, ss) }
 	one := func(*http.Request) *mcp.Server { return e.server.sdk }
-	// Names of hosts are the business of what is around this handler. Sessions
-	// expire here and not in the SDK, for which one with an open stream is idle.
+	// The handler around this one checks host names. Sessions expire here and not
+	// in the SDK, which counts a session with an open stream as idle.
 	e.legacy = mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{
 		DisableLocalhostProtection: true, MaxRequestBodyBytes: MaxBody,
 	})
@@ -161,7 +161,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodDelete:
 			e.sessions.cancelRequests(session, from)
-		case tree != nil && tree.Values["method"] == methodCancelled: // the SDK takes it too, for its own calls
+		case tree != nil && tree.Values["method"] == methodCancelled: // the SDK gets it too, for its own calls
 			e.sessions.cancel(session, idOf(strictjson.Members(strictjson.Members(body)["params"])["requestId"]))
 		}
 	}
@@ -173,7 +173,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.requests.Store(key, from)
 	defer e.requests.Delete(key)
 	r.Header = r.Header.Clone()
-	r.Header.Set(requestHeader, key) // in place of what a client may have sent
+	r.Header.Set(requestHeader, key) // replaces whatever the client sent
 	handler.ServeHTTP(from.answer, r)
 }
 
@@ -196,7 +196,7 @@ func (e *Endpoint) Close() error {
 	e.stop()
 	e.sessions.close()
 	e.busy.Wait()
-	e.sessions.close() // those that a request began in the meantime
+	e.sessions.close() // sessions that a request began in the meantime
 	return nil
 }
 
@@ -214,11 +214,11 @@ func refuseWith(w http.ResponseWriter, status int, id json.RawMessage, code int6
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error here is the client's, which has gone
+	_, _ = w.Write(body) // an error here means that the client has gone
 }
 
-// ServeStdio serves one client over in and out, in either era, until in or ctx ends, which ends
-// running calls. All calls have the caller's Session.
+// ServeStdio serves one client over in and out, in either era, until in or ctx ends; then
+// running calls are ended. All calls have the caller's Session.
 func ServeStdio(ctx context.Context, gw Gateway, caller gateway.Caller, in io.ReadCloser, out io.WriteCloser, o Options) error {
 	o.fill()
 	s := newServer(gw, o)
@@ -230,7 +230,7 @@ func ServeStdio(ctx context.Context, gw Gateway, caller gateway.Caller, in io.Re
 	defer gw.EndSession(caller.Session)
 	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: &eofReader{ReadCloser: in, gone: gone}, Writer: out})
 	if err != nil && (ctx.Err() != nil || errors.Is(err, io.EOF)) {
-		return nil // it was told to stop, or its client has gone
+		return nil // ctx ended, or the client has gone
 	}
 	return err
 }
@@ -253,9 +253,9 @@ func (e *eofReader) Read(b []byte) (int, error) {
 // proxies.
 const inHeader = `"x-mcp-header"`
 
-// watchHeaders has the SDK compare those headers with the arguments, which it does only for its
-// own tools: so tools with such properties are registered there, and still listed and called by
-// us.
+// watchHeaders makes the SDK compare those headers with the arguments. The SDK does so only for
+// its own tools: so tools with such properties are registered with it, but still listed and
+// called by this package.
 func (s *server) watchHeaders() {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -277,8 +277,8 @@ func (s *server) watchHeaders() {
 	s.watched = now
 }
 
-// watch registers one. Clients skip a tool with invalid header rules: the SDK panics about it,
-// and nothing is compared.
+// watch registers one tool. Clients skip a tool with invalid header rules. The SDK panics on
+// them; then nothing is compared.
 func (s *server) watch(tool gateway.Tool) (ok bool) {
 	var d struct {
 		InputSchema json.RawMessage `json:"inputSchema"`
@@ -297,7 +297,8 @@ func (s *server) watch(tool gateway.Tool) (ok bool) {
 	return true
 }
 
-// hasHeaderParams reports whether calls of a tool carry arguments in headers.
+// hasHeaderParams reports whether calls of a tool repeat arguments in
+// headers.
 func (s *server) hasHeaderParams(tool string) bool {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()

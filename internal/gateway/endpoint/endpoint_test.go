@@ -67,14 +67,14 @@ func TestToolChangeIsNotified(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		r := newFixture(t, endpoint.Options{})
 		c := r.connect(version)
-		// The client's stream may not be open yet: it is told of the next change.
+		// The client's stream may not be open yet; then it sees the next change.
 		testkit.Wait(t, "the client is told", func() bool {
 			r.script.offer(r.script.Tools()[:1])
 			r.script.offer(append(r.script.Tools(), gateway.Tool{Name: "s__new", Server: "s", Kind: gateway.KindMCP, Queue: "default", Definition: json.RawMessage(`{"name":"s__new","inputSchema":{"type":"object"}}`)}))
 			select {
 			case <-c.changed:
 				return true
-			case <-time.After(100 * time.Millisecond): // changes that come close together are told as one
+			case <-time.After(100 * time.Millisecond): // changes in quick succession share one notification
 				return false
 			}
 		})
@@ -120,7 +120,7 @@ func TestWaitingCallGetsProgress(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		r := newFixture(t, endpoint.Options{}, func(s *scripted) {
 			s.add("s__steps", "one", func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
-				for _, p := range []float64{1, 2, 2, 3} { // one of them is against the rule
+				for _, p := range []float64{1, 2, 2, 3} { // one of them does not increase, as the rule requires
 					c.Progress(gateway.Progress{Progress: p, Total: 3, Message: "step"})
 				}
 				return s.hold(ctx, c)
@@ -162,8 +162,8 @@ func TestWaitingCallGetsProgress(t *testing.T) {
 	})
 }
 
-// Whoever cancels a call, or goes away, leaves the line at once and never
-// touches a slot; a call under way is cancelled at its provider.
+// A caller that cancels its call or disconnects leaves the queue at once and
+// takes no slot. If the call is running, its provider cancels it.
 func TestDisconnectedCallerLeavesQueue(t *testing.T) {
 	ways := map[string]func(c *client, cancel func()){
 		"by cancelling":      func(_ *client, cancel func()) { cancel() },
@@ -227,7 +227,7 @@ func TestEndOfSessionReleasesLease(t *testing.T) {
 	}
 }
 
-// A session that ends while its call runs does not wait for it.
+// A session that ends while its call runs does not wait for the call.
 func TestEndOfSessionCancelsCalls(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	c := r.connect("2025-11-25")
@@ -276,7 +276,7 @@ func TestTwentySessionsShareOneTool(t *testing.T) {
 	})
 }
 
-// Close ends what is under way and lets nothing begin.
+// Close ends running requests and starts no new ones.
 func TestCloseEndsRequestsAndSessions(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		r := newFixture(t, endpoint.Options{})

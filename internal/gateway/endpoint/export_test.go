@@ -2,5 +2,5 @@ package endpoint
 
 import "time"
 
-// Beating are options with which a silent answer says so that often.
+// Beating returns options that send a keep-alive at this interval.
 func Beating(every time.Duration) Options { return Options{keepAlive: every} }

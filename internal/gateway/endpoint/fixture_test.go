@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The eras of the protocol, each by a version that clients speak.
+// The eras of the protocol, each with a version that clients use.
 var eras = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
 const modern = "2026-07-28"
 
-// scripted is a provider whose tools do what a test says. hold waits until it
-// is let go on, or its caller goes away.
+// scripted is a provider whose tools do what a test says. hold waits until
+// the test lets it continue, or its caller disconnects.
 type scripted struct {
 	mu      sync.Mutex
 	tools   []gateway.Tool
@@ -118,7 +118,7 @@ type fixture struct {
 	url      string
 }
 
-// principalHeader says who asks, in place of a gate.
+// principalHeader names the caller, in place of authentication.
 const principalHeader = "Test-Principal"
 
 func newFixture(t *testing.T, o endpoint.Options, more ...func(*scripted)) *fixture {
@@ -198,7 +198,7 @@ func (r *fixture) tryConnect(version string, headers ...string) (*client, error)
 	return c, err
 }
 
-// sending adds headers to what a client sends, and ends it with a context.
+// sending adds headers to a client's requests, and binds them to a context.
 type sending struct {
 	http.RoundTripper
 	headers []string
@@ -225,7 +225,7 @@ func (c *client) call(ctx context.Context, tool string, meta mcp.Meta) <-chan er
 	return done
 }
 
-// queue is a tool queue as it is now.
+// queue returns the current status of a tool queue.
 func (r *fixture) queue(name string) toolqueue.Status {
 	for _, q := range r.gateway.Queues() {
 		if q.Name == name {

@@ -17,9 +17,9 @@ type sink struct{ bytes.Buffer }
 
 func (*sink) Close() error { return nil }
 
-// FuzzFrames: whatever a client says over its pipe, each line of the answer is a
-// message of JSON-RPC 2.0, no call takes a slot that it does not give back, and
-// the end of the client is the end of the server.
+// FuzzFrames: whatever a client writes to its pipe, each line of the answer is a
+// JSON-RPC 2.0 message, every call releases its slot, and the server ends when
+// the client ends.
 func FuzzFrames(f *testing.F) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	for _, s := range []string{
@@ -45,7 +45,7 @@ func FuzzFrames(f *testing.F) {
 	f.Cleanup(func() { _ = gw.Close() })
 	over := make(chan struct{})
 	f.Cleanup(func() { close(over) })
-	go func() { // nobody else waits for the ends of sessions
+	go func() { // drains the channel
 		for {
 			select {
 			case <-script.ended:
@@ -63,7 +63,7 @@ func FuzzFrames(f *testing.F) {
 			done <- endpoint.ServeStdio(t.Context(), gw, gateway.Caller{Session: "fuzz"}, io.NopCloser(bytes.NewReader([]byte(s))), out, endpoint.Options{})
 		}()
 		select {
-		case <-done: // that it may end with an error is part of the protocol
+		case <-done: // the protocol allows it to end with an error
 		case <-time.After(time.Minute):
 			t.Fatalf("%q: the client has gone, and the server stays", s)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 )
 
-// Where a tool has clients repeat an argument in a header, both must be the
-// same: what is on the way goes by the header.
+// If a tool asks clients to repeat an argument in a header, both values must
+// be equal, because proxies route by the header.
 func TestParameterHeaders(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	tool := func(name, schema string) gateway.Tool {
@@ -42,7 +42,7 @@ func TestParameterHeaders(t *testing.T) {
 			}
 		}
 	}
-	// It was put aside and back: what counts is how it is now.
+	// The property was added and removed: only the current definition counts.
 	r.script.offer([]gateway.Tool{tool("s__echo", `{"type":"object"}`)})
 	if got := status("Mcp-Param-Region", "us"); got != 200 {
 		t.Errorf("the property has gone: %d", got)
@@ -52,7 +52,7 @@ func TestParameterHeaders(t *testing.T) {
 	}
 }
 
-// What the capabilities do not name is not there, in no version.
+// Methods outside of the declared capabilities do not exist, in any version.
 func TestOnlyToolsAreServed(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	for _, method := range []string{"prompts/list", "resources/list", "resources/templates/list"} {

@@ -15,19 +15,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// plainCall is a tools/call over HTTP answered without the SDK, which decodes each message a
-// dozen times with a new buffer of 32 KB each. Anything unusual goes to the SDK, which reports
-// what is wrong.
+// plainCall is a tools/call over HTTP that is answered without the SDK, which decodes each
+// message a dozen times with a new buffer of 32 KB each. Anything unusual goes to the SDK,
+// which reports what is wrong.
 type plainCall struct {
 	toolCall
 	id    jsonrpc.ID
 	rawID json.RawMessage
 }
 
-// legacyVersions are those that have sessions.
+// legacyVersions are the versions that have sessions.
 var legacyVersions = []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// plain parses the call of a request; nil: it is for the SDK.
+// plain parses the call of a request. nil: the SDK must handle it.
 func (s *server) plain(r *http.Request, body []byte, tree *strictjson.Object) *plainCall {
 	if r.Method != http.MethodPost || tree == nil || tree.Values["method"] != methodCallTool || tree.Values["jsonrpc"] != "2.0" || len(tree.Keys) != 4 ||
 		r.Header.Get("Content-Type") != "application/json" || !acceptsBoth(r.Header.Values("Accept")) || r.Header["Last-Event-Id"] != nil {
@@ -100,7 +100,7 @@ func acceptsBoth(accept []string) bool {
 	return whole && events
 }
 
-// idOf reads an id; the zero ID stands for none and for a wrong one.
+// idOf reads an ID; the zero ID means none or an invalid one.
 func idOf(raw json.RawMessage) jsonrpc.ID {
 	var v any
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
@@ -129,7 +129,7 @@ func (e *Endpoint) answerPlain(from *request, c *plainCall, session string) {
 	if token := c.meta["progressToken"]; token != nil {
 		c.progress = progress(token, func(p *mcp.ProgressNotificationParams) {
 			if message, err := marshal(notification{"2.0", "notifications/progress", p}); err == nil {
-				_ = from.answer.writeEvent(message) // an error is that of a client that has gone
+				_ = from.answer.writeEvent(message) // an error means that the client has gone
 			}
 		})
 	}
@@ -151,7 +151,7 @@ type response struct {
 	Error   *jsonrpc.Error  `json:"error,omitempty"`
 }
 
-// answerTo is the answer to a call, with its HTTP status.
+// answerTo returns the answer to a call, with its HTTP status.
 func (s *server) answerTo(c *plainCall, res result, err error) (status int, message []byte) {
 	out := response{Version: "2.0", ID: c.rawID}
 	if err == nil {
@@ -170,14 +170,14 @@ func (s *server) answerTo(c *plainCall, res result, err error) (status int, mess
 		}
 	}
 	message, err = marshal(out)
-	if err != nil { // the data of an error of a tool's server is no JSON
+	if err != nil { // the data of the tool server's error is not valid JSON
 		out.Result, out.Error = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 		message, _ = marshal(out)
 	}
 	return max(status, http.StatusOK), message
 }
 
-// errorStatus has the HTTP statuses that the newer protocol has for errors.
+// errorStatus maps errors to the HTTP statuses of the newer protocol.
 var errorStatus = map[int64]int{
 	jsonrpc.CodeMethodNotFound:         http.StatusNotFound,
 	jsonrpc.CodeInvalidParams:          http.StatusBadRequest,

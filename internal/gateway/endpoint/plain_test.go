@@ -13,11 +13,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 )
 
-// bySDK has the SDK read a call: its content type is not in the usual words.
+// bySDK makes the SDK read a call: the content type is spelled unusually.
 var bySDK = []string{"Content-Type", "application/json;charset=utf-8"}
 
-// TestPlainCallAnswerEqualsSDK: with or without the SDK, the answer is the same
-// to the byte, and so are status and headers.
+// TestPlainCallAnswerEqualsSDK: with or without the SDK the answer has the same
+// bytes, status and headers.
 func TestPlainCallAnswerEqualsSDK(t *testing.T) {
 	r := newFixture(t, endpoint.Options{Version: "9"}, func(s *scripted) {
 		s.add("s__told", "default", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
@@ -64,7 +64,7 @@ func TestPlainCallAnswerEqualsSDK(t *testing.T) {
 		}
 		for _, version := range []string{modern, "2025-06-18"} {
 			plain, sdk := ask(version), ask(version, bySDK...)
-			for _, h := range []reply{plain, sdk} { // of when it was sent, and of whether it was known to be all
+			for _, h := range []reply{plain, sdk} { // headers that legitimately differ
 				maps.DeleteFunc(h.header, func(k string, _ []string) bool { return k == "Date" || k == "Content-Length" })
 			}
 			if plain.status != sdk.status || plain.body != sdk.body || !maps.EqualFunc(plain.header, sdk.header, func(a, b []string) bool { return strings.Join(a, ",") == strings.Join(b, ",") }) {
@@ -74,8 +74,8 @@ func TestPlainCallAnswerEqualsSDK(t *testing.T) {
 	}
 }
 
-// TestPlainCallIsCancelledByID: in the protocol with sessions a message of its own
-// says so, and two calls of one id cannot be told apart.
+// TestPlainCallIsCancelledByID: the protocol with sessions cancels by a message
+// with the call's ID, so two calls with the same ID are refused.
 func TestPlainCallIsCancelledByID(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	id := r.open()

@@ -23,8 +23,8 @@ type reply struct {
 	body   string
 }
 
-// send sends a request as it is. Accept and the content type are right unless
-// said otherwise.
+// send sends a request unchanged. Accept and Content-Type are valid unless
+// overridden.
 func (r *fixture) send(method, body string, headers ...string) reply {
 	r.t.Helper()
 	q, err := http.NewRequestWithContext(r.t.Context(), method, r.url, strings.NewReader(body))
@@ -50,7 +50,7 @@ func (r *fixture) send(method, body string, headers ...string) reply {
 	return reply{resp.StatusCode, resp.Header, string(data)}
 }
 
-// open begins a session of the older protocol and returns its id.
+// open begins a session of the older protocol and returns its ID.
 func (r *fixture) open(headers ...string) string {
 	r.t.Helper()
 	got := r.send("POST", initialize, headers...)
@@ -62,7 +62,7 @@ func (r *fixture) open(headers ...string) string {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// ask sends a request in either era and returns the whole answer to it.
+// ask sends a request in either era and returns the whole answer.
 func (r *fixture) ask(version, method, params string) string {
 	r.t.Helper()
 	if version != modern {
@@ -74,8 +74,8 @@ func (r *fixture) ask(version, method, params string) string {
 
 const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}`
 
-// metaOf is what a modern client sends with each request, and more; its
-// capabilities are none, unless more has them.
+// metaOf is the _meta that a modern client sends with each request, plus
+// more. It declares no capabilities, unless more does.
 func metaOf(more string) string {
 	if !strings.Contains(more, "clientCapabilities") {
 		more += `,"io.modelcontextprotocol/clientCapabilities":{}`
@@ -95,7 +95,7 @@ func (r *fixture) sendModern(method, params, meta string, headers ...string) rep
 	return r.send("POST", `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{`+params+`"_meta":{`+metaOf(meta)+`}}}`, headers...)
 }
 
-// data is that of the last event of an answer.
+// data returns the data of the last event of an answer.
 func data(t *testing.T, got reply) string {
 	t.Helper()
 	at := strings.LastIndex(got.body, "data: ")
@@ -105,8 +105,9 @@ func data(t *testing.T, got reply) string {
 	return strings.TrimSpace(got.body[at+len("data: "):])
 }
 
-// What upstreams write goes out to the byte: numbers beyond a float64, unknown
-// fields and kinds of content, text that JSON encoders like to escape.
+// Answers of upstreams pass through byte for byte: numbers beyond a float64,
+// unknown fields and kinds of content, and text that JSON encoders tend to
+// escape.
 func TestDefinitionsAndResultsPassUnchanged(t *testing.T) {
 	definition := `{"name":"s__raw","title":"<raw> & \"so\"","inputSchema":{"type":"object","properties":{"n":{"const":12345678901234567890}},"$defs":{"x":true},"x-unknown":[1.0,1e400]},"annotations":{"readOnlyHint":true,"odd":null},"execution":{"taskSupport":"optional"},"x-more":{"z":1,"a":2}}`
 	content := `[{"type":"hologram","n":12345678901234567890,"t":"a<b>&c\u2028"},{"type":"text","text":"x","annotations":{"priority":0.10}},{"type":"resource_link","uri":"file:///x"}]`
@@ -148,8 +149,7 @@ func TestArgumentsPassUnchanged(t *testing.T) {
 	}
 }
 
-// A client that names a session, or a request, that is not its own gets
-// nothing by it.
+// Naming another client's session or request has no effect.
 func TestForgedHeaders(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	id := r.open(principalHeader, "user:anna")
@@ -167,7 +167,7 @@ func TestForgedHeaders(t *testing.T) {
 	if got := r.send("POST", list, "Mcp-Session-Id", "no-such-session"); got.status != 404 || !strings.Contains(got.body, "initialize") {
 		t.Errorf("%+v", got)
 	}
-	// The call of another is under way: its request cannot be named.
+	// While another caller's call is in flight, its request key cannot be forged.
 	holder := r.connect(modern, principalHeader, "user:anna", "Test-Session", "of-anna")
 	done := holder.call(t.Context(), "s__hold", nil)
 	anna := testkit.Receive(t, "the call runs", r.script.came)
@@ -223,7 +223,7 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %.200s", name, got.status, c.status, got.body)
 		}
 	}
-	// None of it has harmed the session.
+	// The session still works after all of these.
 	if got := r.send("POST", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id); got.status != 200 {
 		t.Errorf("%+v", got)
 	}
@@ -234,7 +234,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// In the versions that have batches each call of one is a call.
+// In the versions with batches, each call of a batch counts.
 func TestBatch(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	id := r.open()
@@ -245,7 +245,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// A session that begins twice is refused the second time, and stays one.
+// A second initialize of a session is refused, and the session survives.
 func TestInitializeTwiceIsRefused(t *testing.T) {
 	r := newFixture(t, endpoint.Options{MaxSessions: 1})
 	id := r.open()
@@ -262,8 +262,8 @@ func TestInitializeTwiceIsRefused(t *testing.T) {
 	r.open()
 }
 
-// The deadline of a write stays with the connection: every answer sets its
-// own, also one that has no body.
+// The write deadline stays with the connection, so every answer sets its own,
+// even an answer without a body.
 func TestWriteDeadlinePerAnswer(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	id := r.open()
@@ -278,7 +278,7 @@ func TestWriteDeadlinePerAnswer(t *testing.T) {
 	}
 }
 
-// deadlined notes the deadline under which a header is written.
+// deadlined records the deadline at the time a header is written.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	deadline, atHeader time.Time
@@ -290,7 +290,7 @@ func (d *deadlined) WriteHeader(status int) {
 	d.ResponseRecorder.WriteHeader(status)
 }
 
-// Sessions are bounded. One that is in use is never ended for another.
+// The number of sessions is bounded. A session in use is never evicted.
 func TestSessionsAreBounded(t *testing.T) {
 	r := newFixture(t, endpoint.Options{MaxSessions: 3, MaxPerPrincipal: 2})
 	anna := []string{principalHeader, "user:anna"}
@@ -309,8 +309,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// A session that has been idle ends by itself, or sooner where another needs
-// its place; not while its client listens or calls.
+// An idle session ends by itself, or sooner if its place is needed, but not
+// while its client listens or calls.
 func TestIdleSessionsEnd(t *testing.T) {
 	r := newFixture(t, endpoint.Options{SessionIdle: 50 * time.Millisecond, MaxPerPrincipal: 1})
 	anna := []string{principalHeader, "user:anna"}
@@ -332,8 +332,8 @@ func TestIdleSessionsEnd(t *testing.T) {
 	}
 }
 
-// A call that takes long is not silent: there are comments until its answer.
-// An answer that would have another status is an event by then.
+// A long call sends comments as keep-alives until its answer. After the first
+// comment an error becomes an event instead of a status.
 func TestLongCallSendsKeepAlives(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		goOn := make(chan struct{})

@@ -20,8 +20,8 @@ type callResult struct {
 	modern bool
 }
 
-// MarshalJSON writes what the upstream wrote, with what the newer protocol asks
-// of a result besides.
+// MarshalJSON writes what the upstream wrote, plus what the newer protocol
+// requires of a result.
 func (r *callResult) MarshalJSON() ([]byte, error) {
 	meta, err := merged(r.Result.Meta, r.GetMeta())
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *callResult) MarshalJSON() ([]byte, error) {
 	return marshal(out)
 }
 
-// textResult is an answer in words of ours.
+// textResult is an answer with a text of the endpoint's own.
 func textResult(text string, isError bool) gateway.Result {
 	content, err := marshal([]map[string]string{{"type": "text", "text": text}})
 	if err != nil { // text always marshals
@@ -61,8 +61,8 @@ type toolList struct {
 	modern bool
 }
 
-// MarshalJSON writes the definitions unchanged. The newer protocol asks for a cache lifetime:
-// none, since servers come and go; and private, since the request had a token.
+// MarshalJSON writes the definitions unchanged. The newer protocol requires a cache lifetime:
+// it is 0, since servers come and go, and private, since the request had a token.
 func (l *toolList) MarshalJSON() ([]byte, error) {
 	meta, err := merged(nil, l.GetMeta())
 	if err != nil {
@@ -117,7 +117,8 @@ const (
 	// keepAliveInterval is how often a pending answer sends a keep-alive. Clients and proxies
 	// close connections that are silent for minutes.
 	keepAliveInterval = 15 * time.Second
-	// writeTimeout bounds one write: a client that reads nothing is gone.
+	// writeTimeout bounds one write: a client that reads nothing for so long is
+	// gone.
 	writeTimeout = 30 * time.Second
 )
 
@@ -127,10 +128,10 @@ type answer struct {
 	every time.Duration
 
 	mu             sync.Mutex
-	headerSent     bool // the header is out
+	headerSent     bool // the header was written
 	isStream       bool // the header announced events
-	lateHeader     bool // the SDK wanted another header afterwards
-	paused         bool // the SDK sets the header
+	lateHeader     bool // the SDK tried to set another header afterwards
+	paused         bool // the SDK is setting the header
 	closed         bool
 	keepAliveTimer *time.Timer
 }
@@ -138,8 +139,8 @@ type answer struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader sends the header, unless a keep-alive has begun an event stream: then an error is
-// sent as an event.
+// WriteHeader sends the header. If a keep-alive has already begun an event stream, an error is
+// sent as an event instead.
 func (a *answer) WriteHeader(status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -175,7 +176,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// notify writes an event between those of the SDK, once these have begun.
+// notify writes an event between the SDK's events, once those have begun.
 func (a *answer) notify(message []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,7 +203,8 @@ func (a *answer) send(message []byte) error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// complete writes the end: as an event, or with its own status if no event was sent.
+// complete writes the final answer: as an event, or with its own status if no event
+// was sent.
 func (a *answer) complete(status int, message []byte) {
 	if status != http.StatusOK {
 		a.Header().Set("Content-Type", "application/json")
@@ -210,7 +212,7 @@ func (a *answer) complete(status int, message []byte) {
 	} else {
 		message = eventOf(message)
 	}
-	_, _ = a.Write(message) // an error here is the client's, which has gone
+	_, _ = a.Write(message) // an error here means that the client has gone
 }
 
 func eventOf(message []byte) []byte {
@@ -226,19 +228,21 @@ func (a *answer) write(b []byte) (int, error) {
 }
 
 // extendDeadline extends the write deadline. Deadlines stay with the connection, so that of an
-// earlier answer would cut this one off. A writer without deadlines, as in tests, has none.
+// earlier answer would cut this answer off. Writers without deadlines, as in tests, are left
+// alone.
 func (a *answer) extendDeadline() {
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-// FlushError sends what was written.
+// FlushError flushes the written data.
 func (a *answer) FlushError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// startKeepAlive starts keep-alives. The header is set by then, as that of a stream.
+// startKeepAlive starts keep-alives. The header must already be set to that of a
+// stream.
 func (a *answer) startKeepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -246,7 +250,8 @@ func (a *answer) startKeepAlive() {
 	a.schedule()
 }
 
-// stopKeepAlive leaves the header to the caller, which knows the answer now.
+// stopKeepAlive stops keep-alives; the caller now knows the answer and sets
+// the header.
 func (a *answer) stopKeepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -271,7 +276,7 @@ func (a *answer) alive() {
 	}
 	if a.headerSent && a.isStream {
 		if _, err := a.write([]byte(": alive\n\n")); err != nil {
-			return // the connection's end is told elsewhere
+			return // the end of the connection is noticed elsewhere
 		}
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
@@ -286,5 +291,5 @@ func (a *answer) end() {
 	if a.keepAliveTimer != nil {
 		a.keepAliveTimer.Stop()
 	}
-	a.extendDeadline() // for what the server writes behind it
+	a.extendDeadline() // for what the server writes after this
 }

@@ -43,10 +43,10 @@ const (
 
 // request is the origin of a client's message.
 type request struct {
-	ctx    context.Context //nolint:containedctx // the connection's: a call ends with it
+	ctx    context.Context //nolint:containedctx // of the connection: a call ends with it
 	caller gateway.Caller
 	answer *answer // nil on stdio
-	listen *listen // of a request to listen that names tasks
+	listen *listen // of a listen request that names tasks
 }
 
 // server is the MCP server of all transports.
@@ -56,9 +56,9 @@ type server struct {
 	log *slog.Logger
 	// info is the server's name and version in answers of the newer protocol.
 	info json.RawMessage
-	// from finds the origin of a message.
+	// from returns the request that carried a message.
 	from func(*mcp.RequestExtra) *request
-	// Of tasks; both nil: there are none.
+	// The source of tasks; both nil: none.
 	tasks     gateway.Tasks
 	relay     *Relay
 	taskAfter time.Duration
@@ -84,7 +84,7 @@ func newServer(gw Gateway, o Options) *server {
 	s.sdk.AddReceivingMiddleware(s.middleware)
 	if s.hasTasks() {
 		s.sdk.AddSendingMiddleware(s.acknowledge)
-		if err := s.offerTasks(); err != nil { // the SDK has tasks of its own now
+		if err := s.offerTasks(); err != nil { // the SDK has tasks of its own by now
 			panic(err)
 		}
 	}
@@ -93,7 +93,7 @@ func newServer(gw Gateway, o Options) *server {
 }
 
 // changed notifies all sessions that the tools changed. The SDK does so when a tool of its own
-// is replaced; it is not listed.
+// is replaced; that tool is not listed.
 func (s *server) changed() {
 	s.watchHeaders()
 	s.sdk.AddTool(&mcp.Tool{Name: "signalbox", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -122,7 +122,7 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		switch group, _, _ := strings.Cut(method, "/"); {
 		case method == methodInitialize:
 			return s.initialize(ctx, next, req)
-		case notServed[group]: // the SDK would answer some of them, with nothing
+		case notServed[group]: // the SDK would answer some of them with empty lists
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is not served: this server has tools only", method)}
 		}
 		return next(ctx, method, req)
@@ -142,17 +142,18 @@ func (s *server) initialize(ctx context.Context, next mcp.MethodHandler, req mcp
 	}
 	res, err := next(ctx, methodInitialize, req)
 	if r, ok := res.(*mcp.InitializeResult); ok && r != nil {
-		delete(r.Capabilities.Extensions, extension) // tasks are of the newer one; the SDK has made this a copy
+		delete(r.Capabilities.Extensions, extension) // tasks belong to the newer protocol; the SDK copied this map
 	}
 	return res, err
 }
 
-// codeSessionRefused is from the range that JSON-RPC leaves to servers.
+// codeSessionRefused is in the range that JSON-RPC reserves for servers.
 const codeSessionRefused = -32000
 
 func isModern(version string) bool { return version >= modern }
 
-// listTools answers tools/list with the definitions as their servers wrote them.
+// listTools answers tools/list with the definitions exactly as their servers
+// wrote them.
 func (s *server) listTools(r *mcp.ListToolsRequest) (mcp.Result, error) {
 	var after string
 	if r.Params != nil && r.Params.Cursor != "" {
@@ -199,10 +200,10 @@ type result interface {
 func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
 	from := s.from(r.GetExtra())
 	if from == nil {
-		return nil, context.Canceled // its connection is gone already
+		return nil, context.Canceled // the connection is already closed
 	}
-	// The connection's context, because it ends with the connection, also where
-	// the protocol itself would let the call go on.
+	// Use the connection's context, so that the call ends with the connection
+	// even if the protocol would let it continue.
 	during, cancel := context.WithCancel(from.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -213,7 +214,7 @@ func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resu
 	}
 	if token := r.Params.GetProgressToken(); token != nil {
 		c.progress = progress(token, func(p *mcp.ProgressNotificationParams) {
-			_ = r.Session.NotifyProgress(ctx, p) // an error is that of a client that has gone, which ends the call itself
+			_ = r.Session.NotifyProgress(ctx, p) // an error means that the client has gone, which ends the call anyway
 		})
 	}
 	res, err := s.call(during, from, c)
@@ -258,8 +259,8 @@ func (r *request) keepAlive() (stop func()) {
 	return r.answer.stopKeepAlive
 }
 
-// failed converts an error of the gateway: upstream errors unchanged, an unknown tool as the
-// protocol has it, all others as a result that the model reads.
+// failed converts an error of the gateway. Upstream errors pass unchanged, an unknown tool
+// becomes the protocol's error, and all others become a result that the model reads.
 func (s *server) failed(ctx context.Context, tool string, modern bool, err error) (result, error) {
 	if said, ok := errors.AsType[*gateway.ProtocolError](err); ok {
 		return nil, &jsonrpc.Error{Code: said.Code, Message: said.Message, Data: said.Data}
@@ -278,10 +279,10 @@ func (s *server) failed(ctx context.Context, tool string, modern bool, err error
 	return &callResult{Result: textResult(fmt.Sprintf("%s: %s", known.Code, known.Message), true), modern: modern}, nil
 }
 
-// logLevelKey asks for log messages, which this endpoint does not have.
+// logLevelKey requests log messages, which this endpoint does not support.
 const logLevelKey = "io.modelcontextprotocol/logLevel"
 
-// metaOf is the request's _meta without fields for this endpoint.
+// metaOf is the request's _meta without the fields meant for this endpoint.
 func metaOf(meta mcp.Meta) (json.RawMessage, error) {
 	var rest map[string]any
 	for k, v := range meta {

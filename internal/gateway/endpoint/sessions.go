@@ -13,10 +13,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// sessionPrefix separates the names of MCP sessions from those of other frontends.
+// sessionPrefix separates MCP sessions from sessions of other frontends.
 const sessionPrefix = "mcp:"
 
-// sessions are those of the older protocol.
+// sessions are the sessions of the older protocol.
 type sessions struct {
 	idle         time.Duration
 	max, maxEach int
@@ -32,13 +32,13 @@ type session struct {
 	id        string
 	principal string
 	sdk       *mcp.ServerSession
-	open      map[*request]func()   // requests in flight, with their cancels
-	plain     map[jsonrpc.ID]func() // calls in flight that the SDK does not see
+	open      map[*request]func()   // requests in flight and their cancel functions
+	plain     map[jsonrpc.ID]func() // calls in flight that bypass the SDK
 	lastUsed  time.Time
-	expiry    *time.Timer // runs while there is no request
+	expiry    *time.Timer // runs while no request is in flight
 }
 
-// open adds a session. At the limit, an idle one is evicted; if all are in use it is an error.
+// open adds a session. At the limit it evicts an idle session; if all are in use, it fails.
 func (t *sessions) open(principal string, ss *mcp.ServerSession) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +46,7 @@ func (t *sessions) open(principal string, ss *mcp.ServerSession) error {
 		return fmt.Errorf("unavailable: the gateway is stopping")
 	}
 	if t.all[ss.ID()] != nil {
-		return nil // it begins a second time, which the SDK refuses
+		return nil // a second initialize, which the SDK refuses
 	}
 	if err := t.makeRoom(principal); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (t *sessions) open(principal string, ss *mcp.ServerSession) error {
 	s.expiry = time.AfterFunc(t.idle, func() { t.expire(s) })
 	t.all[s.id] = s
 	t.ends.Go(func() {
-		_ = ss.Wait() // how it ended is the same to all
+		_ = ss.Wait() // it does not matter how it ended
 		t.mu.Lock()
 		s.expiry.Stop()
 		delete(t.all, s.id)
@@ -86,8 +86,8 @@ func (t *sessions) makeRoom(principal string) error {
 	return nil
 }
 
-// evict ends the session idle for longest, of those that may be ended. A 404 tells its client
-// to begin a new one.
+// evict ends the session that has been idle longest, among those that may allows. A 404 tells
+// its client to begin a new session.
 func (t *sessions) evict(may func(*session) bool) bool {
 	var oldest *session
 	for _, s := range t.all {
@@ -99,12 +99,12 @@ func (t *sessions) evict(may func(*session) bool) bool {
 		return false
 	}
 	delete(t.all, oldest.id)
-	go oldest.sdk.Close() //nolint:errcheck // it waits for nothing but itself
+	go oldest.sdk.Close() //nolint:errcheck // its calls have ended: there is nothing to wait for
 	return true
 }
 
-// minIdle is how long a session must have been idle to be evicted: one between two calls is in
-// use.
+// minIdle is how long a session must have been idle before it can be evicted; shorter pauses
+// between calls count as use.
 const minIdle = time.Minute
 
 func (t *sessions) expire(s *session) {
@@ -112,12 +112,12 @@ func (t *sessions) expire(s *session) {
 	over := len(s.open) == 0
 	t.mu.Unlock()
 	if over {
-		_ = s.sdk.Close() // whoever comes later is told 404
+		_ = s.sdk.Close() // later requests get a 404
 	}
 }
 
-// join registers a request of a session, which lives at least until leave. A session of another
-// principal is not found.
+// join registers a request of a session, which stays alive at least until leave. A session of
+// another principal is reported as not found.
 func (t *sessions) join(id, principal string, r *request, end func()) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,13 +138,13 @@ func (t *sessions) join(id, principal string, r *request, end func()) (leave fun
 	}, true
 }
 
-// trackCall registers a call that the SDK does not see, until done. A used ID is refused.
+// trackCall registers a call that bypasses the SDK, until done. An ID in use is refused.
 func (t *sessions) trackCall(session string, id jsonrpc.ID, cancel func()) (done func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.all[session]
 	if s == nil || s.plain[id] != nil {
-		return func() {}, s == nil // which has ended: so does the call, with its request
+		return func() {}, s == nil // if the session has ended, the call ends with its request
 	}
 	s.plain[id] = cancel
 	return func() {
@@ -154,7 +154,7 @@ func (t *sessions) trackCall(session string, id jsonrpc.ID, cancel func()) (done
 	}, true
 }
 
-// cancel cancels a call that the SDK does not see.
+// cancel cancels a call that bypasses the SDK.
 func (t *sessions) cancel(session string, id jsonrpc.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +163,8 @@ func (t *sessions) cancel(session string, id jsonrpc.ID) {
 	}
 }
 
-// cancelRequests cancels the requests of a session that its client ends.
+// cancelRequests cancels the other requests of a session that its client
+// ends.
 func (t *sessions) cancelRequests(id string, but *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +177,7 @@ func (t *sessions) cancelRequests(id string, but *request) {
 	}
 }
 
-// close ends all sessions and waits for that.
+// close ends all sessions and waits until they have ended.
 func (t *sessions) close() {
 	t.mu.Lock()
 	t.closed = true
@@ -189,21 +190,23 @@ func (t *sessions) close() {
 	}
 	t.mu.Unlock()
 	for _, ss := range open {
-		_ = ss.Close() // it waits for the calls, which were ended
+		_ = ss.Close() // it waits for the calls, which were cancelled
 	}
 	t.ends.Wait()
 }
 
-// progressStep is the increment of progress while a call waits: the protocol requires
-// increasing values, and those of the upstream, often from 1, are passed on unchanged.
+// progressStep is the increment of progress while a call waits. The protocol requires
+// increasing values, and those of the upstream, which often start at 1, are passed on
+// unchanged.
 const progressStep = 1e-6
 
-// progress reports progress to a client that sent a token.
+// progress returns a function that reports progress to a client that sent a
+// token.
 func progress(token any, tell func(*mcp.ProgressNotificationParams)) func(gateway.Progress) {
 	said, begun := 0.0, false
 	return func(p gateway.Progress) {
 		value := p.Progress
-		if p.Position > 0 { // of waiting nobody knows how far it is
+		if p.Position > 0 { // there is no total while a call waits
 			value = said
 		}
 		if begun && value <= said {

@@ -20,9 +20,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// The tasks extension of the protocol (SEP-2663). The SDK does not have it: what
-// is here and in the files tasks_*.go is all there is of it, so that the SDK's
-// own can take its place one day.
+// The tasks extension of the protocol (SEP-2663). The SDK does not have it: this
+// file and tasks_*.go implement all of it, so that the SDK's own implementation
+// can replace it one day.
 const (
 	extension = "io.modelcontextprotocol/tasks"
 
@@ -31,11 +31,11 @@ const (
 	methodCancelTask = "tasks/cancel"
 )
 
-// taskParams are those of all methods about a task.
+// taskParams are the parameters of all methods about a task.
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID    string          `json:"taskId"`
-	Responses json.RawMessage `json:"inputResponses,omitempty"` // to questions, which our tasks do not ask
+	Responses json.RawMessage `json:"inputResponses,omitempty"` // answers to questions, which Signalbox's tasks never ask
 }
 
 type taskRequest = mcp.ServerRequest[*taskParams]
@@ -55,8 +55,8 @@ func (s *server) offerTasks() error {
 	return nil
 }
 
-// declared reports whether a request declares the tasks extension, with an object of settings.
-// Only the request itself counts.
+// declared reports whether a request declares the tasks extension with an object of settings.
+// Only the request itself counts, not the session.
 func declared(version string, meta mcp.Meta) bool {
 	if !isModern(version) {
 		return false
@@ -79,8 +79,9 @@ func errUndeclared() error {
 	}
 }
 
-// execute makes a call, or a task of it: for a client with the extension if the tool is async
-// or its queue is slow, for others if the tool is async. Those get the task's ID as text.
+// execute makes a call, or creates a task for it: for a client with the extension if the tool
+// is async or its queue is slow, for other clients only if the tool is async. These get the
+// task's ID as text.
 func (s *server) execute(ctx context.Context, c gateway.Call, tasks bool) (gateway.Result, *gateway.ToolTask, error) {
 	switch {
 	case s.tasks == nil:
@@ -104,8 +105,8 @@ func (s *server) execute(ctx context.Context, c gateway.Call, tasks bool) (gatew
 	return res, nil, err
 }
 
-// cancelUnannounced cancels a task whose creator disconnected before it got the ID: that is a
-// cancel of the call, and nobody could ask for it.
+// cancelUnannounced cancels a task whose creator disconnected before it got the ID.
+// Disconnecting is a cancel of the call, and without the ID nobody could fetch the result.
 func (s *server) cancelUnannounced(ctx context.Context, t *gateway.ToolTask, by gateway.Caller) error {
 	gone := ctx.Err()
 	if gone == nil {
@@ -135,12 +136,12 @@ func (s *server) async(name string) bool {
 
 // handleTask handles the methods of the extension.
 func (s *server) handleTask(ctx context.Context, method string, r *taskRequest) (mcp.Result, error) {
-	if !isModern(r.ProtocolVersion()) { // an older version has methods of that name that are others
+	if !isModern(r.ProtocolVersion()) { // older versions have other methods of that name
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is served from protocol version %s on", method, modern)}
 	}
 	from := s.from(r.Extra)
 	if from == nil {
-		return nil, context.Canceled // its connection is gone already
+		return nil, context.Canceled // the connection is already closed
 	}
 	if r.Params == nil || !declared(r.ProtocolVersion(), r.Params.Meta) {
 		return nil, errUndeclared()
@@ -163,7 +164,8 @@ func (s *server) handleTask(ctx context.Context, method string, r *taskRequest) 
 	return &ack{}, nil
 }
 
-// taskOf is a task of the caller. Another's is not found, after the same lookup.
+// taskOf returns a task of the caller. Another caller's task is not found, after
+// the same lookup.
 func (s *server) taskOf(ctx context.Context, who gateway.Caller, id string) (gateway.ToolTask, error) {
 	if !signalbox.ValidID(id) {
 		return gateway.ToolTask{}, errUnknownTask(id)
@@ -186,7 +188,7 @@ func errUnknownTask(id string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no task %q of yours: it never was, or it ended so long ago that it was pruned", id)}
 }
 
-// taskError is the protocol error of a failure of ours.
+// taskError converts a failure of Signalbox to a protocol error.
 func (s *server) taskError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
@@ -253,8 +255,8 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// readBody reads a request body, and restores it for the next reader; tree is the object if it
-// is valid by strictjson's rules. It refuses bodies that are too large or have duplicate
+// readBody reads a request body and restores it for the next reader. tree is the object if it
+// is valid by strictjson's rules. readBody refuses bodies that are too large or have duplicate
 // members, which a proxy may have read differently. The SDK reports other errors.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, tree *strictjson.Object, ok bool) {
 	if r.Method != http.MethodPost || r.Body == nil {
@@ -281,10 +283,10 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, tree *strict
 	return body, tree, true
 }
 
-// checkTaskRequest checks what the SDK does not check of task requests, and answers refused
-// ones.
+// checkTaskRequest makes the checks of task requests that the SDK does not make. It answers
+// requests that it refuses.
 func checkTaskRequest(from *request, r *http.Request, body []byte) bool {
-	switch r.Header.Get(methodHeader) { // the SDK sees to it that the body says so too
+	switch r.Header.Get(methodHeader) { // the SDK makes sure that the body has the same method
 	case methodListen:
 		from.listen = listenOf(body)
 	case methodGetTask, methodUpdateTask, methodCancelTask:
@@ -294,7 +296,7 @@ func checkTaskRequest(from *request, r *http.Request, body []byte) bool {
 }
 
 // checkNameHeader refuses task requests whose header Mcp-Name does not name the task: a proxy
-// may have routed by it. The SDK compares that header only for its own methods.
+// may have routed by the header. The SDK compares it only for its own methods.
 func checkNameHeader(w http.ResponseWriter, name string, body []byte) bool {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -303,7 +305,7 @@ func checkNameHeader(w http.ResponseWriter, name string, body []byte) bool {
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &m) != nil || m.Params.TaskID == nil {
-		return true // the SDK says what is wrong with it
+		return true // the SDK reports what is wrong with it
 	}
 	var wrong string
 	switch name {

@@ -19,12 +19,12 @@ import (
 // memoryTasks is a gateway.Tasks that keeps its tasks in memory and runs each at once.
 type memoryTasks struct {
 	gw    *gateway.Gateway
-	full  bool               // nothing more is taken
-	slow  bool               // CallOrPromote and Submit return when the caller has gone
-	calls chan gateway.Call  // that became tasks
-	ended chan string        // by Cancel: who
+	full  bool               // Submit refuses every task
+	slow  bool               // CallOrPromote and Submit return only after the caller disconnected
+	calls chan gateway.Call  // calls that became tasks
+	ended chan string        // callers of Cancel
 	life  context.Context    //nolint:containedctx // of the runs
-	stop  context.CancelFunc // and their end
+	stop  context.CancelFunc // ends the runs
 	runs  sync.WaitGroup
 	mu    sync.Mutex
 	all   map[string]*gateway.ToolTask
@@ -87,7 +87,7 @@ func (b *memoryTasks) finish(id string, res gateway.Result, err error) {
 	}
 }
 
-// CallOrPromote makes a task of what has not ended after the grace.
+// CallOrPromote turns a call that has not ended after the grace into a task.
 func (b *memoryTasks) CallOrPromote(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
 	for _, tool := range b.gw.Tools() {
 		if tool.Name == c.Tool && tool.Async {
@@ -162,7 +162,7 @@ func (b *memoryTasks) Cancel(_ context.Context, id, by string) (gateway.ToolTask
 	return *t, nil
 }
 
-// Wait looks at the task from time to time.
+// Wait polls the task.
 func (b *memoryTasks) Wait(ctx context.Context, id string, wait time.Duration) (t gateway.ToolTask, err error) {
 	testkit.Within(wait, func() bool {
 		t, err = b.Task(ctx, id)
@@ -182,7 +182,7 @@ func (b *memoryTasks) set(id string, f func(*gateway.ToolTask)) {
 	f(b.all[id])
 }
 
-// only is the id of the one task there is.
+// only returns the ID of the only task.
 func (b *memoryTasks) only(t *testing.T) string {
 	t.Helper()
 	b.mu.Lock()
@@ -196,8 +196,8 @@ func (b *memoryTasks) only(t *testing.T) string {
 	return ""
 }
 
-// newTaskFixture is a fixture with an async tool s__job, which does what s__hold does,
-// and one that ends at once, s__quick.
+// newTaskFixture returns a fixture with an async tool s__job, which does what s__hold
+// does, and an async tool s__quick, which ends at once.
 func newTaskFixture(t *testing.T, o endpoint.Options) (*fixture, *memoryTasks) {
 	t.Helper()
 	b := newMemoryTasks()
@@ -219,13 +219,13 @@ func newTaskFixture(t *testing.T, o endpoint.Options) (*fixture, *memoryTasks) {
 
 const declaring = `,"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-// about sends a request about a task, of a client that declared tasks.
+// about sends a request about a task, from a client that declared tasks.
 func (r *fixture) about(method, id string, headers ...string) reply {
 	r.t.Helper()
 	return r.sendModern(method, `"taskId":"`+id+`"`, declaring, append([]string{"Mcp-Name", id}, headers...)...)
 }
 
-// wire is what of an answer the tests look at.
+// wire is the part of an answer that the tests check.
 type wire struct {
 	Result struct {
 		Type    string          `json:"resultType"`
@@ -252,7 +252,7 @@ type wire struct {
 	} `json:"error"`
 }
 
-// read reads an answer, a stream or a single one.
+// read parses an answer, which is a stream or a single message.
 func (r *fixture) read(got reply) wire {
 	r.t.Helper()
 	text := got.body

@@ -24,15 +24,16 @@ const (
 	notificationAck   = "notifications/subscriptions/acknowledged"
 	notificationTasks = "notifications/tasks"
 
-	// maxWatched is the maximum number of tasks per stream; more are not acknowledged, and can
-	// be polled.
+	// maxWatched is the maximum number of tasks per stream. Further tasks are not acknowledged
+	// but can be polled.
 	maxWatched = 100
 	// minPoll and maxPoll bound how often an open task is read. Its end is reported at once.
 	minPoll = time.Second
 	maxPoll = 30 * time.Second
 )
 
-// listen is the tasks part of a listen request, unknown to the SDK.
+// listen is the part of a listen request about tasks, which the SDK does not
+// know.
 type listen struct {
 	id      json.RawMessage // of the request, which identifies the stream
 	wanted  []string
@@ -40,7 +41,7 @@ type listen struct {
 	watches sync.WaitGroup
 }
 
-// listenOf reads the request to listen.
+// listenOf parses the listen request.
 func listenOf(body []byte) *listen {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -51,7 +52,7 @@ func listenOf(body []byte) *listen {
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &m) != nil || len(m.Params.Notifications.TaskIDs) == 0 {
-		return nil // the SDK says what is wrong with it, if something is
+		return nil // the SDK reports what is wrong with it, if anything
 	}
 	return &listen{id: m.ID, wanted: m.Params.Notifications.TaskIDs}
 }
@@ -59,7 +60,7 @@ func listenOf(body []byte) *listen {
 type listenKey struct{}
 
 // listen answers a listen request that names tasks. The SDK keeps the stream and its other
-// subscriptions; task notifications are written besides.
+// subscriptions; task notifications are written to the same stream.
 func (s *server) listen(ctx context.Context, next mcp.MethodHandler, r *mcp.SubscriptionsListenRequest) (mcp.Result, error) {
 	from := s.from(r.Extra)
 	if from == nil || from.listen == nil || s.tasks == nil {
@@ -72,7 +73,7 @@ func (s *server) listen(ctx context.Context, next mcp.MethodHandler, r *mcp.Subs
 	seen := map[string]bool{}
 	for _, id := range l.wanted {
 		if len(seen) == maxWatched {
-			break // also of those that are not there: each costs a look into the store
+			break // counts unknown tasks as well: each costs a read of the store
 		}
 		if seen[id] {
 			continue
@@ -83,11 +84,12 @@ func (s *server) listen(ctx context.Context, next mcp.MethodHandler, r *mcp.Subs
 		}
 	}
 	res, err := next(context.WithValue(ctx, listenKey{}, from), methodListen, r)
-	l.watches.Wait() // until all have ended, or the client has gone
+	l.watches.Wait() // until all have ended or the client has gone
 	return res, err
 }
 
-// ackParams are those of the word that listening has begun, with the tasks.
+// ackParams are the parameters of the acknowledgement that listening has
+// begun, with the tasks.
 type ackParams struct {
 	mcp.ParamsBase
 	Notifications struct {
@@ -139,7 +141,7 @@ func (s *server) watchTask(ctx context.Context, from *request, t *gateway.ToolTa
 		}
 		next, err := s.tasks.Wait(ctx, t.Task.ID, min(max(t.Poll, minPoll), maxPoll))
 		if err != nil {
-			return // it can still be polled, which says what is wrong
+			return // the client can still poll the task and gets the error
 		}
 		t = &next
 	}
@@ -151,10 +153,10 @@ type taskNotification struct {
 }
 
 // Relay forwards requests unchanged to another endpoint of Signalbox. Clients of the SDK cannot
-// receive tasks, so these requests do not use one.
+// receive tasks, so Relay does not use one.
 type Relay struct {
 	URL     string            // of the endpoint, with its path
-	Headers map[string]string // of every request: a token, a session
+	Headers map[string]string // added to every request: a token, a session
 	Client  *http.Client      // nil: the default one
 }
 
@@ -175,7 +177,7 @@ func (l *Relay) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resul
 		Meta      mcp.Meta        `json:"_meta"`
 	}{r.Params.Name, r.Params.Arguments, r.Params.Meta}
 	return l.send(ctx, methodCallTool, params.Name, params, func(p *mcp.ProgressNotificationParams) {
-		_ = r.Session.NotifyProgress(ctx, p) // an error is that of a client that has gone
+		_ = r.Session.NotifyProgress(ctx, p) // an error means that the client has gone
 	})
 }
 
@@ -184,7 +186,7 @@ func (l *Relay) forwardTask(ctx context.Context, method string, p *taskParams) (
 	return l.send(ctx, method, p.TaskID, p, nil)
 }
 
-// message is one of what comes back.
+// message is a message from the other endpoint.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -242,8 +244,8 @@ func (l *Relay) post(ctx context.Context, method, name string, params any) (*htt
 	return client.Do(q)
 }
 
-// maxRelayed bounds an answer and a line of a stream: the gateway behind answers with 16 MiB at
-// most, plus framing.
+// maxRelayed bounds an answer and a line of a stream, in bytes: the other gateway answers with
+// at most 16 MiB, plus framing.
 const maxRelayed = 20 << 20
 
 // follow reads events up to the answer.

@@ -46,7 +46,7 @@ func (r *fixture) listens(what, meta string, headers ...string) (events <-chan s
 	return out, cancel
 }
 
-// A client that listens is told of its tasks as they change, and of no others.
+// A client that listens is notified when its tasks change, and of no others.
 func TestListenReportsTasks(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{})
 	ask := func(who string) string {
@@ -82,7 +82,7 @@ func TestListenReportsTasks(t *testing.T) {
 	if e := r.read(got).Error; e == nil || e.Code != -32021 || got.status != 400 {
 		t.Errorf("one who did not declare tasks: %+v", got)
 	}
-	// Tasks and tools on one stream, which lives until the client goes.
+	// Tasks and tools share one stream, which lives until the client disconnects.
 	both, closeBoth := r.listens(`"taskIds":["`+another+`"],"toolsListChanged":true`, declaring, principalHeader, "user:ben")
 	if first := testkit.Receive(t, "the acknowledgement", both); !strings.Contains(first, `"toolsListChanged":true`) || !strings.Contains(first, another) {
 		t.Error(first)
@@ -97,8 +97,8 @@ func TestListenReportsTasks(t *testing.T) {
 	}
 }
 
-// Requests about tasks that are none end with an error that says so, and cost
-// little.
+// Requests about tasks that do not exist end with a clear error and are
+// cheap.
 func TestHostileTaskRequests(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)

@@ -17,7 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// line serves a client over pipes and returns what sends one request on it.
+// line serves a client over pipes and returns a function that sends one
+// request.
 func (r *fixture) line(o endpoint.Options) (ask func(t *testing.T, method, params, meta string) wire, stop func()) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -49,8 +50,8 @@ func (r *fixture) line(o endpoint.Options) (ask func(t *testing.T, method, param
 	}
 }
 
-// On stdin and stdout tasks are as over HTTP, also where they are another
-// endpoint's.
+// Over stdin and stdout tasks work as over HTTP, also if another endpoint has
+// them.
 func TestTasksOverStdio(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
 	for name, o := range map[string]endpoint.Options{
@@ -87,7 +88,7 @@ func TestTasksOverStdio(t *testing.T) {
 	}
 }
 
-// A relay hands progress back, and gives up a call that its client gives up.
+// A relay passes on progress, and cancels a call that its client cancels.
 func TestRelayForwardsProgress(t *testing.T) {
 	r, _ := newTaskFixture(t, endpoint.Options{TaskAfter: time.Hour})
 	holder := r.connect(modern)

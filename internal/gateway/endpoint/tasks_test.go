@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// An async tool is answered with a task, whose result its creator asks for.
+// An async tool is answered with a task; its creator then fetches the result.
 func TestAsyncToolBecomesTask(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{})
 	got := r.sendModern("tools/call", `"name":"s__job","arguments":{"n":1}`, declaring)
@@ -29,7 +29,7 @@ func TestAsyncToolBecomesTask(t *testing.T) {
 			t.Errorf("the answer has %s: %s", foreign, got.body)
 		}
 	}
-	testkit.Receive(t, "the tool runs", r.script.came) // and nobody's going away has ended it
+	testkit.Receive(t, "the tool runs", r.script.came) // the creator's disconnect has not ended it
 	if w := r.read(r.about("tasks/get", made.TaskID)).Result; w.Type != "complete" || w.Status != "working" || w.Result != nil {
 		t.Errorf("%+v", w)
 	}
@@ -42,7 +42,7 @@ func TestAsyncToolBecomesTask(t *testing.T) {
 	if c := testkit.Receive(t, "the call", b.calls); string(c.Arguments) != `{"n":1}` || strings.Contains(string(c.Meta), "clientCapabilities") {
 		t.Errorf("%+v", c)
 	}
-	// To cancel what has ended is no error, and nothing is asked of it.
+	// Cancelling an ended task is not an error and has no effect.
 	for _, method := range []string{"tasks/cancel", "tasks/update"} {
 		got := r.about(method, made.TaskID)
 		if got.status != 200 || !strings.Contains(got.body, `"resultType":"complete"`) || strings.Contains(got.body, "taskId") {
@@ -51,7 +51,7 @@ func TestAsyncToolBecomesTask(t *testing.T) {
 	}
 }
 
-// All others are answered at once, in the seed's words.
+// All other clients get an answer at once, with the seed's text.
 func TestAsyncToolWithoutTasksExtension(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		r, b := newTaskFixture(t, endpoint.Options{AgentName: "worker"})
@@ -68,14 +68,15 @@ func TestAsyncToolWithoutTasksExtension(t *testing.T) {
 			t.Errorf("%s", w.Result.Metadata)
 		}
 		testkit.Receive(t, "the tool runs", r.script.came)
-		// What the tool itself says beside its content comes through as well.
+		// The tool's own metadata passes through as well.
 		if got := r.ask(version, "tools/call", `"name":"s__quick"`); !strings.Contains(got, `"metadata":{"agent":"s__quick"}`) {
 			t.Error(got)
 		}
 	})
 }
 
-// A task is its creator's. To another it is what one is that never was.
+// Only its creator sees a task. For another caller it looks like a task that
+// never existed.
 func TestTaskIsVisibleToItsCreatorOnly(t *testing.T) {
 	r, _ := newTaskFixture(t, endpoint.Options{})
 	anna, ben := []string{principalHeader, "user:anna"}, []string{principalHeader, "user:ben"}
@@ -103,8 +104,8 @@ func TestTaskIsVisibleToItsCreatorOnly(t *testing.T) {
 	}
 }
 
-// Who did not declare tasks is told what to declare; older versions have no
-// such methods, nor has an endpoint without tasks.
+// A client that did not declare tasks is told to declare them. Older versions
+// have no such methods, nor does an endpoint without tasks.
 func TestTasksNeedDeclaration(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
@@ -143,7 +144,7 @@ func TestTasksNeedDeclaration(t *testing.T) {
 	}
 }
 
-// What is on the way goes by the headers, so they must say what the body says.
+// Proxies route by the headers, so the headers must match the body.
 func TestTaskHeaders(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
@@ -162,7 +163,7 @@ func TestTaskHeaders(t *testing.T) {
 	}
 }
 
-// The states of a task, as the protocol says them.
+// The states of a task, as the protocol names them.
 func TestTaskStates(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
@@ -206,8 +207,8 @@ func TestTaskStates(t *testing.T) {
 	}
 }
 
-// A call that has waited for longer than its grace is a task from there on, for
-// one who declared tasks; another goes on waiting and is told its place.
+// A call that has waited for longer than its grace becomes a task if the client
+// declared tasks. Another client's call keeps waiting and reports its position.
 func TestWaitingCallBecomesTask(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
 	holder := r.connect(modern)
@@ -237,7 +238,7 @@ func TestWaitingCallBecomesTask(t *testing.T) {
 	testkit.Wait(t, "the task is completed", func() bool {
 		return r.read(r.about("tasks/get", b.only(t))).Result.Status == "completed"
 	})
-	// One that need not wait for as long as that is answered as ever.
+	// A call that waits for less than the grace is answered as usual.
 	r, _ = newTaskFixture(t, endpoint.Options{TaskAfter: time.Minute})
 	r.script.goOn <- struct{}{}
 	if w := r.read(r.sendModern("tools/call", `"name":"s__quick"`, declaring)).Result; w.Type != "complete" || string(w.Content) != `[{"type":"text","text":"quick"}]` {
@@ -245,8 +246,8 @@ func TestWaitingCallBecomesTask(t *testing.T) {
 	}
 }
 
-// Who goes away before the answer has cancelled the call, also where it is a
-// task by then: nobody knows its id.
+// A client that disconnects before the answer cancels the call, even if it is
+// already a task: nobody knows the task's ID.
 func TestDisconnectBeforeTaskIDCancels(t *testing.T) {
 	for name, meta := range map[string]mcp.Meta{
 		"declared": {"io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}},

@@ -18,8 +18,8 @@ const (
 	resultTask     = "task"
 )
 
-// The states of a task in the protocol. It has none for waiting: that is said in
-// the status message. input_required is not ours.
+// The states of a task in the protocol. There is none for waiting: the status
+// message says so. Signalbox does not use input_required.
 const (
 	statusWorking   = "working"
 	statusCompleted = "completed"
@@ -40,14 +40,14 @@ type task struct {
 	Error     *taskFailure    `json:"error,omitempty"`
 }
 
-// taskFailure is a JSON-RPC error: the call got no answer of the tool.
+// taskFailure is a JSON-RPC error: the call got no answer from the tool.
 type taskFailure struct {
 	Code    int64  `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitempty"`
 }
 
-// wireTask converts a task, with or without its result.
+// wireTask converts a task. whole: with its result.
 func wireTask(t *gateway.ToolTask, whole bool) task {
 	out := task{
 		ID: t.Task.ID, Status: statusOf(t), Message: messageOf(t),
@@ -72,7 +72,8 @@ func wireTask(t *gateway.ToolTask, whole bool) task {
 	return out
 }
 
-// failureOf is the error of the tool's server, unchanged, or ours.
+// failureOf is the error of the tool's server, unchanged, or an error of
+// Signalbox.
 func failureOf(t *gateway.ToolTask) *taskFailure {
 	if e := t.Error; e != nil {
 		out := &taskFailure{Code: e.Code, Message: e.Message}
@@ -84,8 +85,8 @@ func failureOf(t *gateway.ToolTask) *taskFailure {
 	return &taskFailure{Code: jsonrpc.CodeInternalError, Message: t.Task.Message, Data: map[string]signalbox.Reason{"reason": t.Task.Reason}}
 }
 
-// statusOf is the status of a task. If the tool failed it is completed, with an error result:
-// failed is for calls without an answer.
+// statusOf is the status of a task. If the tool itself failed, the task is completed with an
+// error result: failed is for calls without an answer.
 func statusOf(t *gateway.ToolTask) string {
 	switch {
 	case !t.Task.State.Terminal():
@@ -100,7 +101,7 @@ func statusOf(t *gateway.ToolTask) string {
 	return statusFailed
 }
 
-// messageOf is for people and models.
+// messageOf is the status message, for people and models.
 func messageOf(t *gateway.ToolTask) string {
 	switch t.Task.State {
 	case signalbox.Completed, signalbox.Working:
@@ -119,7 +120,7 @@ func messageOf(t *gateway.ToolTask) string {
 	return t.Task.Message
 }
 
-// answerOf is the tool's answer, or a text that there is none.
+// answerOf is the tool's answer, or a text saying that there is none.
 func answerOf(t *gateway.ToolTask) json.RawMessage {
 	res := callResult{modern: true}
 	if t.Result != nil {
@@ -128,7 +129,7 @@ func answerOf(t *gateway.ToolTask) json.RawMessage {
 		res.Result = textResult(t.Task.Message, t.Task.State != signalbox.Completed)
 	}
 	data, err := res.MarshalJSON()
-	if err != nil { // the store has it as it was, whole
+	if err != nil { // the store has it unchanged
 		return json.RawMessage(`{"resultType":"complete","content":[],"isError":true}`)
 	}
 	return data
@@ -137,14 +138,15 @@ func answerOf(t *gateway.ToolTask) json.RawMessage {
 // wireTime formats UTC times with a fixed length.
 func wireTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// taskResult is a task as an answer: to tools/call, or to tasks/get.
+// taskResult is a task as the answer to tools/call or tasks/get.
 type taskResult struct {
 	mcp.ResultBase
 	task
 	kind string
 }
 
-// MarshalJSON writes the task with what the protocol asks of a result.
+// MarshalJSON writes the task with the fields that the protocol requires of a
+// result.
 func (r *taskResult) MarshalJSON() ([]byte, error) {
 	return marshal(struct {
 		Meta map[string]any `json:"_meta,omitempty"`
@@ -156,7 +158,7 @@ func (r *taskResult) MarshalJSON() ([]byte, error) {
 // ack is an empty answer.
 type ack struct{ mcp.ResultBase }
 
-// MarshalJSON writes it as complete.
+// MarshalJSON writes it as a complete result.
 func (a *ack) MarshalJSON() ([]byte, error) {
 	return marshal(struct {
 		Meta map[string]any `json:"_meta,omitempty"`

@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 )
 
-// TestAnswersPassUnchanged: content that nobody knows, numbers beyond
-// a float, the order of keys.
+// TestAnswersPassUnchanged: unknown content, numbers beyond a float64 and the
+// order of keys are kept.
 func TestAnswersPassUnchanged(t *testing.T) {
 	h := ready(t, child("raw"), mcp.Options{})
 	content := `[{"type":"text","text":"a\u0041","annotations":{"priority":1.0}},{"type":"hologram","z":1,"a":12345678901234567890.10},` +
@@ -61,7 +61,8 @@ func TestMalformedAnswerFailsOnlyItsCall(t *testing.T) {
 	}
 }
 
-// TestIncidentHugeResult: 100 MB are one call's failure; calls beside it go on.
+// TestIncidentHugeResult: an answer of 100 MB fails its own call; concurrent
+// calls continue.
 func TestIncidentHugeResult(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("raw"), mcp.Options{})
@@ -91,19 +92,19 @@ func TestGarbageOnStdoutIsSkippedUpToLimit(t *testing.T) {
 	}
 }
 
-// TestServerWithTooManyRequestsIsEnded: what it asks and does not let be answered
-// would fill the memory.
+// TestServerWithTooManyRequestsIsEnded: unanswered requests of a server that
+// reads no answers would fill the memory.
 func TestServerWithTooManyRequestsIsEnded(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("raw"), mcp.Options{})
-	ask := func(n int) string { // it reads none of the answers before it has written all that
+	ask := func(n int) string { // it reads no answer before it has written all requests
 		var lines strings.Builder
 		for i := range n {
 			fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":"ask-%d","method":"ping"}`+"\n", i)
 		}
 		return do("write", map[string]any{"Result": lines.String() + `{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}`})
 	}
-	for range 3 { // with the same ids: they have been answered
+	for range 3 { // the same IDs may be used again: the requests were answered
 		h.must("a", ask(500))
 		h.must("a", do("args", nil))
 	}
@@ -115,8 +116,8 @@ func TestServerWithTooManyRequestsIsEnded(t *testing.T) {
 	h.must("a", do("args", nil))
 }
 
-// TestIncidentSilentUpstream: a server that never answers holds a call until
-// its time is over, and is told.
+// TestIncidentSilentUpstream: a call to a server that never answers ends at
+// its timeout, and the server gets a cancel.
 func TestIncidentSilentUpstream(t *testing.T) {
 	h := ready(t, child("raw"), mcp.Options{})
 	ctx, cancel := context.WithTimeout(h.ctx(), 50*time.Millisecond)
@@ -167,8 +168,8 @@ func TestMetaIsForwardedWithoutHopFields(t *testing.T) {
 	}
 }
 
-// TestServerThatDoesNotReadBlocksNoOtherCall: what is sent to it waits, the
-// callers go when their time is over.
+// TestServerThatDoesNotReadBlocksNoOtherCall: messages to such a server wait,
+// and each caller leaves at its own timeout.
 func TestServerThatDoesNotReadBlocksNoOtherCall(t *testing.T) {
 	t.Parallel()
 	s := child("raw")

@@ -13,8 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// TestServerRequestsAreAnswered: over HTTP too, in the stream of a call, as often as
-// it likes while it lets it be answered; and what is not served is refused.
+// TestServerRequestsAreAnswered: requests in the stream of a call over HTTP are
+// answered, any number of them if the server reads the answers. Unsupported methods
+// are refused.
 func TestServerRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -28,7 +29,7 @@ func TestServerRequestsAreAnswered(t *testing.T) {
 				Message string `json:"message"`
 			} `json:"error"`
 		}
-		if json.NewDecoder(r.Body).Decode(&m) != nil || m.ID == "" { // of ours it is a number
+		if json.NewDecoder(r.Body).Decode(&m) != nil || m.ID == "" { // IDs of the provider's own requests are numbers
 			return false
 		}
 		mu.Lock()
@@ -63,7 +64,7 @@ func TestServerRequestsAreAnswered(t *testing.T) {
 			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"ask-%d\",\"method\":%q,\"params\":{\"messages\":[],\"maxTokens\":1}}\n\n", from+i, method)
 		}
 		_ = http.NewResponseController(w).Flush()
-		select { // as a server does that needs the answers
+		select { // a server that needs the answers waits for them
 		case <-all:
 		case <-r.Context().Done():
 			return
@@ -84,8 +85,8 @@ func TestServerRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestBrokenStreamIsResumed: a server may end the stream of a call
-// before the answer, and give that to who asks for what came behind the last event.
+// TestBrokenStreamIsResumed: a server may end the stream of a call before the
+// answer, and send the answer to a request that resumes after the last event.
 func TestBrokenStreamIsResumed(t *testing.T) {
 	calls := make(chan string, 1)
 	resumed := 0
@@ -101,7 +102,7 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 			calls <- string(req.ID)
 			fmt.Fprint(w, "id: 4\nretry: 1\ndata: \n\nid: 5\n\n")
 		case last == "5" && resumed == 0:
-			resumed++ // and again nothing but a later event, without a word on when to come back
+			resumed++ // again no answer but a later event, without retry
 			fmt.Fprint(w, "id: 6\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n")
 		case last == "6" && r.Header.Get("Mcp-Session-Id") == "the-session" && r.Header.Get("Authorization") == "Bearer topsecret":
 			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\"}]}}\n\n", <-calls)

@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// progressBuffer is how many progress reports are buffered for a slow caller; beyond it the
-	// oldest are dropped.
+	// progressBuffer is how many progress reports are buffered for a slow caller; beyond it,
+	// the oldest are dropped.
 	progressBuffer = 64
-	// settleTimeout is how long the SDK gets to see the end of an answered call. It never sees
-	// some that only we know of (a refused POST whose answer was due on a stream), and a stream
-	// may stay open after the answer.
+	// settleTimeout is how long the SDK may take to see the end of an answered call. Some ends
+	// it never sees (a refused POST whose answer was due on a stream), and a stream may stay
+	// open after the answer.
 	settleTimeout = time.Second
 	// cancelTimeout bounds the wait until a cancel is sent. The next call must not reach the
-	// server before it.
+	// server before the cancel.
 	cancelTimeout = time.Second
 )
 
-// errSessionLost ends an instance whose session the server does not know any more: the call was
-// not run and is sent to the next instance.
+// errSessionLost ends an instance whose session the server no longer knows. The call did not
+// run and is sent to the next instance.
 var errSessionLost = errors.New("it has forgotten the session")
 
-// call calls a tool by the server's own name for it.
+// call calls a tool by its name at the server.
 func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gateway.Result, error) {
-	if err := ctx.Err(); err != nil { // what ends a call under way may come too late for one that has just begun
+	if err := ctx.Err(); err != nil { // a cancel of calls in flight may miss a call that has just begun
 		return gateway.Result{}, err
 	}
 	i.calls.Add(1)
@@ -67,18 +67,18 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 // pendingCall is a call that was sent.
 type pendingCall struct {
 	cancel   func()
-	detached func() bool // not ended with it, unless its caller has gone
+	detached func() bool // the call outlives the reply, unless its caller disconnects
 	done     chan struct{}
-	err      error // once done
+	err      error // set once done
 	late     atomic.Pointer[time.Timer]
 }
 
-// startCall sends a call, which ends with the caller or the instance.
+// startCall sends a call. The call ends with the caller or with the instance.
 func (i *instance) startCall(ctx context.Context, r *reply, params *sdk.CallToolParams) *pendingCall {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &pendingCall{cancel: cancel, detached: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
 	down := context.AfterFunc(i.ctx, func() {
-		if i.sessionLost() { // as this call will hear in a moment, if the server has not run it
+		if i.sessionLost() { // unless the server ran it, this call is about to get the same error
 			sleep(running, cancelTimeout)
 		}
 		cancel()
@@ -101,7 +101,7 @@ func (a *pendingCall) stop() {
 	}
 }
 
-// waitCancelSent waits until the server has been sent the cancel of a call, which the SDK does
+// waitCancelSent waits until the cancel of a call was sent to the server; the SDK sends it
 // asynchronously.
 func (i *instance) waitCancelSent(r *reply) {
 	t := time.NewTimer(cancelTimeout)
@@ -117,9 +117,9 @@ func (i *instance) waitCancelSent(r *reply) {
 	}
 }
 
-// follow reports progress until the call is answered. It reports whether that is all: the SDK,
-// which sees the answer later, or the end of the stream need not be waited for unless the
-// caller has gone.
+// follow reports progress until the call is answered. It returns true if the answer is enough:
+// the SDK, which sees the answer or the end of the stream later, need not be waited for unless
+// the caller disconnects.
 func (a *pendingCall) follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage) (answered bool) {
 	settled := r.settled
 	for over := false; !over; {
@@ -150,7 +150,7 @@ func (a *pendingCall) follow(r *reply, tell func(gateway.Progress), words <-chan
 	}
 }
 
-// pushDroppingOldest is called from one goroutine at a time.
+// pushDroppingOldest must not be called concurrently.
 func pushDroppingOldest(words chan json.RawMessage, w json.RawMessage) {
 	for {
 		select {
@@ -176,13 +176,13 @@ func reportProgress(tell func(gateway.Progress), params json.RawMessage) {
 	}
 }
 
-// outcome is the answer of the server, else the error.
+// outcome is the answer of the server or the error.
 func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Result, error) {
 	result, rpcError, fault, got := r.answer()
 	switch {
-	case err != nil && ctx.Err() != nil: // also where the server answered to that
+	case err != nil && ctx.Err() != nil: // even if the server answered the cancel
 		if !got && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			notify(i.probeNow) // it may hang; while others call it, nobody else would ask
+			notify(i.probeNow) // the server may hang; while other calls succeed, nothing else would probe it
 		}
 		return gateway.Result{}, ctx.Err()
 	case r.got404.Load() && i.checkSessionLost(ctx):
@@ -212,13 +212,14 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	return gateway.Result{}, i.unknown(i.explain(err))
 }
 
-// unknown is the error of a call that was or may have been sent and got no answer.
+// unknown is the error of a call that was sent, or may have been sent, and got no
+// answer.
 func (i *instance) unknown(why error) error {
 	return signalbox.Errorf(signalbox.CodeToolLost, "The server %q did not answer: %s. Whether the tool did its work is not known.", i.p.server.Name, why)
 }
 
-// isDown reports whether the call failed because the instance is down. If it was not the call's
-// own request that failed, the connection has ended, and that will be noticed soon.
+// isDown reports whether the call failed because the instance is down. If a request other than
+// the call's own failed, the connection has ended, which will be noticed soon.
 func (i *instance) isDown(err error) bool {
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return i.ctx.Err() != nil
@@ -251,13 +252,13 @@ func (i *instance) protocolError(raw json.RawMessage) error {
 	}
 	code, err := e.Code.Int64()
 	if err != nil {
-		f, _ := e.Code.Float64() // 0 for what is no number at all
+		f, _ := e.Code.Float64() // 0 if it is not a number
 		code = int64(f)
 	}
 	return &gateway.ProtocolError{Code: code, Message: e.Message, Data: e.Data}
 }
 
-// result reads the parts of a CallToolResult.
+// result parses the parts of a CallToolResult.
 func (i *instance) result(raw json.RawMessage) (gateway.Result, error) {
 	var p struct {
 		Content    json.RawMessage `json:"content"`
@@ -285,10 +286,11 @@ func (i *instance) result(raw json.RawMessage) (gateway.Result, error) {
 	return gateway.Result{Content: content, Structured: notNull(p.Structured), Meta: notNull(p.Meta), IsError: p.IsError}, nil
 }
 
-// forwardedMeta is the request's _meta without the fields of the hop from the caller to us.
+// forwardedMeta is the request's _meta without the fields that concern only the caller's
+// connection.
 func forwardedMeta(raw json.RawMessage) sdk.Meta {
 	var in map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &in) // what is no object says nothing
+	_ = json.Unmarshal(raw, &in) // anything but an object is ignored
 	out := sdk.Meta{}
 	for k, v := range in {
 		switch strings.TrimPrefix(k, "io.modelcontextprotocol/") {

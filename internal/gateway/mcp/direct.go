@@ -30,7 +30,7 @@ var errStreamEnded = errors.New("its stream of events ended without an answer")
 
 // direct sends calls over streamable HTTP without the SDK, in the protocol versions with
 // sessions: the SDK decodes each message several times, each time with a new buffer of 32 KB.
-// The SDK sends all other messages.
+// All other messages go through the SDK.
 type direct struct {
 	i       *instance
 	version string
@@ -92,21 +92,21 @@ func (d *direct) sendCancel(ctx context.Context, id int64, why error) {
 	defer cancel()
 	const method = "notifications/cancelled"
 	resp, err := d.post(ctx, &jsonrpc.Request{Method: method}, outgoing{Version: "2.0", Method: method, Params: map[string]any{"requestId": id, "reason": why.Error()}})
-	if err == nil { // else the server has gone, or it does not matter to it
+	if err == nil { // on an error the server has gone or does not support cancels
 		drain(resp)
 	}
 }
 
 // drain reads a response to its end, so that its connection can be reused.
 func drain(resp *http.Response) {
-	_, _ = io.Copy(io.Discard, resp.Body) // of a broken one nothing is wanted
+	_, _ = io.Copy(io.Discard, resp.Body) // a read error does not matter
 	resp.Body.Close()
 }
 
-// sentKey is that of the message that a request carries.
+// sentKey is the context key of the message that a request carries.
 type sentKey struct{}
 
-// post sends a message; msg is the part of it that the interceptor needs.
+// post sends a message. msg is the part that the interceptor needs.
 func (d *direct) post(ctx context.Context, msg jsonrpc.Message, body any) (*http.Response, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -136,12 +136,12 @@ func (d *direct) do(ctx context.Context, method string, body io.Reader, accept, 
 	return d.client.Do(req)
 }
 
-// follow reads the response to a call. A stream that breaks before the answer is resumed if the
-// server supports it.
+// follow reads the response to a call. If the stream breaks before the answer, follow resumes
+// it, if the server supports that.
 func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) error {
 	for {
 		stream, ok := resp.Body.(*events)
-		if !ok { // what there is to say is in the reply
+		if !ok { // the reply has the outcome
 			drain(resp)
 			return nil
 		}
@@ -160,7 +160,7 @@ func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) erro
 	}
 }
 
-// resume resumes a stream after the last event.
+// resume requests the stream after the last event.
 func (d *direct) resume(ctx context.Context, stream *events) (*http.Response, error) {
 	wait := stream.retry
 	if wait <= 0 {
@@ -183,12 +183,12 @@ func (d *direct) resume(ctx context.Context, stream *events) (*http.Response, er
 	return nil, ctx.Err()
 }
 
-// handle handles other messages of the server during a call. Requests to the caller are
-// refused.
+// handle handles other messages that the server sends during a call. It refuses
+// requests that are meant for the caller.
 func (d *direct) handle(msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
 	switch {
-	case !ok: // the answer to nothing that was asked here
+	case !ok: // a response to an unknown request
 	case req.IsCall():
 		go d.answer(req)
 	case req.Method == "notifications/tools/list_changed":
@@ -213,7 +213,7 @@ func (d *direct) answer(req *jsonrpc.Request) {
 	default:
 		out.Error = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the client does not support " + req.Method}
 	}
-	if resp, err := d.post(ctx, &jsonrpc.Response{ID: req.ID}, out); err == nil { // else the server waits in vain, as for any client that has gone
+	if resp, err := d.post(ctx, &jsonrpc.Response{ID: req.ID}, out); err == nil { // on an error the server gets no answer, as from any client that has gone
 		drain(resp)
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// maxField bounds a line of an event that is no data.
+// maxField bounds an event's line other than data, in bytes.
 const maxField = 64 << 10
 
 var errLongField = errors.New("a line of its event stream is too long")
 
 // events passes the messages of an SSE stream through the interceptor, and is the stream that
-// the SDK reads instead. For a direct call, take gets what is left of them.
+// the SDK reads instead. For a direct call, take gets the remaining messages.
 type events struct {
 	from   io.ReadCloser
 	take   func(jsonrpc.Message)
-	oldSSE bool // HTTP with SSE, where the SDK takes every event but the first for a message
+	oldSSE bool // HTTP with SSE: the SDK takes every event but the first for a message
 	in     *bufio.Reader
 	out    bytes.Buffer
 	err    error
@@ -30,7 +30,7 @@ type events struct {
 	data   messageReader
 	fields bytes.Buffer // the event's other lines
 	name   string
-	lines  int  // of data
+	lines  int  // number of data lines
 	sent   bool // a message was written
 
 	last  string        // the newest event ID
@@ -55,7 +55,7 @@ func (e *events) Read(p []byte) (int, error) {
 		if err := e.line(); err != nil {
 			e.err = err
 			if errors.Is(err, io.EOF) {
-				e.event() // the last one may lack its empty line
+				e.event() // the last event may lack its empty line
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (e *events) dataLine(start []byte, long bool) error {
 	return nil
 }
 
-// field keeps a line that is not data; comments and unknown fields are dropped.
+// field keeps a line other than data; it drops comments and unknown fields.
 func (e *events) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	switch string(name) {
@@ -152,8 +152,8 @@ func (e *events) field(line []byte) {
 	}
 }
 
-// event ends an event: its message, if the SDK is to see it, is written with its fields, else
-// the fields alone, for the ID.
+// event ends an event. If the SDK must see its message, the event is written with its fields;
+// otherwise only the fields are written, because of the ID.
 func (e *events) event() {
 	e.sent = false
 	e.data.end()
@@ -173,7 +173,7 @@ func (e *events) emit(msg jsonrpc.Message) {
 	}
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
-		return // it was decoded a moment ago
+		return // it was just decoded
 	}
 	e.sent = true
 	e.out.Write(e.fields.Bytes())
@@ -182,7 +182,7 @@ func (e *events) emit(msg jsonrpc.Message) {
 	e.out.WriteString("\n\n")
 }
 
-// idScanner finds the ID of a message that is too long to keep, byte by byte: only top-level
+// idScanner finds the ID of a message that is too long to keep, byte by byte. Only top-level
 // keys count.
 type idScanner struct {
 	depth    int
@@ -196,13 +196,14 @@ type idScanner struct {
 	request  bool // it has a method
 }
 
-// maxScanned is the maximum length of a key or ID; ours are shorter.
+// maxScanned is the maximum length of a key or ID, in bytes; the provider's
+// own are shorter.
 const maxScanned = 256
 
-// feed reads on.
+// feed scans the next bytes.
 func (s *idScanner) feed(p []byte) {
 	for i := 0; i < len(p); i++ {
-		if s.inString && !s.escaped && s.depth != 1 { // most of what is long: a string inside
+		if s.inString && !s.escaped && s.depth != 1 { // fast path: most of a long message is inside such a string
 			for i < len(p) && p[i] != '"' && p[i] != '\\' {
 				i++
 			}
@@ -214,7 +215,8 @@ func (s *idScanner) feed(p []byte) {
 	}
 }
 
-// answers is the ID of a response; false if unknown or another kind of message.
+// answers returns the ID of a response; false if it is unknown or the message
+// is not a response.
 func (s *idScanner) answers() (jsonrpc.ID, bool) {
 	return s.id, s.response && !s.request && s.id.IsValid()
 }
@@ -274,7 +276,7 @@ func (s *idScanner) keep(c byte) {
 
 func (s *idScanner) isKey() {
 	s.wantKey, s.key = false, ""
-	_ = json.Unmarshal(s.text, &s.key) // a key that is no string is none of ours
+	_ = json.Unmarshal(s.text, &s.key) // an invalid key is ignored
 	switch s.key {
 	case "result", "error":
 		s.response = true
@@ -291,7 +293,7 @@ func (s *idScanner) value() {
 	s.key, s.text = "", s.text[:0]
 }
 
-// elements are those of a JSON array.
+// elements returns the elements of a JSON array.
 func elements(data []byte) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	err := json.Unmarshal(data, &all)

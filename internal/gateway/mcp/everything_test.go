@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// everything finds the reference server, which setup installs.
+// everything returns the path of the reference server, which setup installs.
 func everything(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("SIGNALBOX_TEST_NPM")
@@ -72,7 +72,7 @@ func everythingOver(t *testing.T, mode string) toolconf.Server {
 	return s
 }
 
-// direct speaks with the reference server without anything of ours between.
+// direct talks to the reference server with no Signalbox code in between.
 type direct struct {
 	mu  sync.Mutex
 	in  *json.Encoder
@@ -105,7 +105,7 @@ func connectDirectly(t *testing.T) *direct {
 	return d
 }
 
-// ask returns the result of a request as the server wrote it.
+// ask returns the result of a request exactly as the server wrote it.
 func (d *direct) ask(t *testing.T, method, params string) json.RawMessage {
 	t.Helper()
 	d.mu.Lock()
@@ -127,8 +127,8 @@ func (d *direct) ask(t *testing.T, method, params string) json.RawMessage {
 	return nil
 }
 
-// TestReferenceServer drives the real reference server by every transport
-// that it has.
+// TestReferenceServer drives the real reference server over every transport
+// that it supports.
 func TestReferenceServer(t *testing.T) {
 	t.Parallel()
 	d := connectDirectly(t)
@@ -163,7 +163,7 @@ func TestReferenceServer(t *testing.T) {
 	}
 }
 
-// sameTools compares the definitions with those that the server lists.
+// sameTools compares the definitions with those that the server itself lists.
 func (h *rig) sameTools(d *direct) {
 	h.t.Helper()
 	var listed struct{ Tools []json.RawMessage }

@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// soon bounds everything that should happen at once, on a busy machine.
+// soon bounds what should happen quickly, on a busy machine.
 const soon = 2 * time.Minute
 
 // rig is a provider under test.
@@ -30,7 +30,7 @@ type rig struct {
 	log     *logs
 }
 
-// logs collects what is logged.
+// logs collects log lines.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -48,7 +48,7 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-// child is the test binary as a server.
+// child runs the test binary as a server.
 func child(role string, env ...string) toolconf.Server {
 	s := toolconf.Server{Name: "srv", Transport: toolconf.Stdio, Command: os.Args[0], Shared: true, HealthProbe: "ping", Queue: "default",
 		Env: map[string]string{roleVar: role, "GORACE": "atexit_sleep_ms=0"}}
@@ -95,7 +95,7 @@ func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *rig {
 	return h
 }
 
-// until waits for the server to be as wanted.
+// until waits until the server's status satisfies ok.
 func (h *rig) until(ok func(gateway.Server) bool) gateway.Server {
 	h.t.Helper()
 	var s gateway.Server
@@ -113,7 +113,7 @@ func (h *rig) call(tool, args string) (gateway.Result, error) {
 	return h.Call(h.ctx(), gateway.Call{Tool: "srv__" + tool, Arguments: json.RawMessage(args)})
 }
 
-// must calls a tool that has to answer.
+// must calls a tool and expects an answer.
 func (h *rig) must(tool, args string) gateway.Result {
 	h.t.Helper()
 	r, err := h.call(tool, args)
@@ -123,7 +123,8 @@ func (h *rig) must(tool, args string) gateway.Result {
 	return r
 }
 
-// fails calls a tool that has to fail with a code, and returns the message.
+// fails calls a tool, expects an error with this code, and returns its
+// message.
 func (h *rig) fails(code signalbox.Code, tool, args string) string {
 	h.t.Helper()
 	r, err := h.call(tool, args)
@@ -134,7 +135,7 @@ func (h *rig) fails(code signalbox.Code, tool, args string) string {
 	return e.Error()
 }
 
-// do are the arguments of a raw server's tool.
+// do returns the arguments for a raw server's tool.
 func do(what string, more map[string]any) string {
 	m := map[string]any{"Do": what}
 	for k, v := range more {

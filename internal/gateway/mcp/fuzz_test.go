@@ -13,7 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// fuzzTap has one call under way, with the id 1, and says what it was told.
+// fuzzTap has one call in flight, with the ID 1, and records what the call is
+// told.
 func fuzzTap(said *[]string) *interceptor {
 	t := newInterceptor("s", slog.New(slog.DiscardHandler), newMask(toolconf.Server{}), func(err error) { *said = append(*said, "bad: "+err.Error()) })
 	return t
@@ -28,7 +29,7 @@ var frames = []string{
 	`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0"}`, `[]`, `{`, `null`, `{"id":{}}`, `{"jsonrpc":"2.0","id":1e400,"result":{}}`, "\xff", `{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`,
 }
 
-// FuzzLines: however what a server prints is cut into pieces, the same messages
+// FuzzLines: however a server's output is cut into pieces, the same messages
 // are delivered, and no more than there are lines or elements of batches.
 func FuzzLines(f *testing.F) {
 	for _, s := range frames {
@@ -53,8 +54,8 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// FuzzEvents: however an event stream is cut into pieces, what the SDK reads of
-// it is the same, and it ends.
+// FuzzEvents: however an event stream is cut into pieces, the SDK reads the
+// same from it, and the stream ends.
 func FuzzEvents(f *testing.F) {
 	for _, s := range frames {
 		f.Add("event: message\ndata: "+s+"\n\n", false)

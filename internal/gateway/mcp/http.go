@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	maxErrorBody = 64 << 10 // what is read of an HTTP error
+	maxErrorBody = 64 << 10 // how much of an HTTP error body is read
 	dialTimeout  = 10 * time.Second
 	streamWait   = 5 * time.Second // for the headers of a server's own stream
 )
@@ -79,7 +79,7 @@ func (w *web) client() *http.Client {
 
 // RoundTrip implements http.RoundTripper.
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !w.sameOrigin(req.URL) { // as HTTP with SSE may name any address for its POSTs
+	if !w.sameOrigin(req.URL) { // HTTP with SSE may name any URL for its POSTs
 		return nil, originError("it sends messages", req.URL)
 	}
 	ctx, cancel := context.WithCancel(req.Context())
@@ -104,11 +104,11 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		done()
 		if late && req.Method == http.MethodGet {
-			return empty(req, http.StatusMethodNotAllowed), nil // it offers no stream of its own
+			return empty(req, http.StatusMethodNotAllowed), nil // the server offers no stream of its own
 		}
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
+	if resp.StatusCode == http.StatusSwitchingProtocols { // the body is the connection
 		return resp, nil
 	}
 	resp.Body = &cancelBody{ReadCloser: resp.Body, done: done}
@@ -116,26 +116,26 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		err := w.checkRedirect(resp)
 		switch {
 		case err == nil || call == nil:
-			return resp, nil // the client follows it, or says why not
+			return resp, nil // the client follows the redirect or reports why not
 		case r != nil:
 			return w.readWhole(resp, call, r, maxErrorBody, w.redirectError(err)), nil
 		}
 	}
 	if call != nil && call.Method == "notifications/cancelled" && !success(resp.StatusCode) {
 		resp.Body.Close()
-		return empty(req, http.StatusAccepted), nil // to the SDK it would be the end of the session
+		return empty(req, http.StatusAccepted), nil // the SDK would end the session on an error status
 	}
 	if r == nil {
 		return w.limitBody(resp), nil
 	}
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
-		r.got404.Store(true) // or not: the SDK is not to end the session for it
+		r.got404.Store(true) // set even if the 404 has another cause: the SDK must not end the session because of it
 	}
 	return w.answer(resp, call, r), nil
 }
 
 // headerTimeout bounds requests that a server of the other protocol era, or one that sends its
-// headers late, may leave unanswered; nil: no bound.
+// headers late, may leave unanswered. nil: no bound.
 func (w *web) headerTimeout(req *http.Request, call *jsonrpc.Request, cancel func()) *time.Timer {
 	switch {
 	case call != nil && call.Method == "server/discover":
@@ -146,7 +146,7 @@ func (w *web) headerTimeout(req *http.Request, call *jsonrpc.Request, cancel fun
 	return nil
 }
 
-// empty replaces the server's response.
+// empty makes a response without a body.
 func empty(req *http.Request, status int) *http.Response {
 	return &http.Response{
 		StatusCode: status, Status: statusText(status), Request: req,
@@ -170,13 +170,14 @@ func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// Only what is asked of it is read: the SDK's decoder costs 64 KiB a message.
+	// Decode only the needed fields: the SDK's decoder allocates 64 KiB per
+	// message.
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
 	if json.Unmarshal(data, &m) != nil {
-		return nil, nil, nil //nolint:nilerr // it carries none, which is no failure
+		return nil, nil, nil //nolint:nilerr // no JSON: the request carries no message, which is fine
 	}
 	if m.Method == "" {
 		return &jsonrpc.Response{ID: idOf(m.ID)}, nil, nil
@@ -185,8 +186,8 @@ func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 	return call, w.interceptor.outgoing(req.Context(), call), nil
 }
 
-// answer replaces the response to a call by one that the SDK accepts: the reply has the
-// content.
+// answer replaces the response to a call by one that the SDK accepts. The reply gets
+// the content.
 func (w *web) answer(resp *http.Response, call *jsonrpc.Request, r *reply) *http.Response {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if success(resp.StatusCode) {
@@ -237,7 +238,7 @@ func (w *web) readWhole(resp *http.Response, call *jsonrpc.Request, r *reply, li
 	return resp
 }
 
-// parse takes a body for the response to a call.
+// parse parses a body as the response to a call.
 func (w *web) parse(data []byte, id jsonrpc.ID) jsonrpc.Message {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '{' {
@@ -268,13 +269,13 @@ const maxRedirects = 5
 
 var errNoAddress = errors.New("a redirect without an address")
 
-// originError is why nothing is sent to an address: arguments and headers are meant only for
+// originError says why nothing is sent to a URL: arguments and headers are meant only for
 // the configured server.
 func originError(what string, u *url.URL) error {
 	return fmt.Errorf("%s to %s://%s, another host than the configured one, which is not asked: if that is right, put the new address into the configuration", what, u.Scheme, u.Host)
 }
 
-// sameOrigin reports whether an address has the configured origin, or the same host with https
+// sameOrigin reports whether a URL has the configured origin, or the same host with https
 // instead of http.
 func (w *web) sameOrigin(u *url.URL) bool {
 	if !strings.EqualFold(u.Hostname(), w.origin.Hostname()) {
@@ -305,7 +306,7 @@ func port(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[httpScheme(u.Scheme)]
 }
 
-// checkRedirect returns why a redirect is not followed, if so.
+// checkRedirect returns why a redirect is not followed, or nil.
 func (w *web) checkRedirect(resp *http.Response) error {
 	to, err := resp.Location()
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// overHTTP is a server whose calls are answered by call, and all else as an
-// ordinary server of the older era does.
+// overHTTP starts a server whose calls are answered by call; it handles
+// everything else like an ordinary server of the older era.
 func overHTTP(t *testing.T, call http.HandlerFunc) (toolconf.Server, *httptest.Server) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func overHTTP(t *testing.T, call http.HandlerFunc) (toolconf.Server, *httptest.S
 		switch {
 		case r.Method != http.MethodPost:
 			w.WriteHeader(http.StatusMethodNotAllowed)
-		case req.Method == "tools/call" || req.Method == "": // or the answer to something that call has asked
+		case req.Method == "tools/call" || req.Method == "": // or a response to a request that call made
 			r.Header.Set("Request-Id", string(req.ID))
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			call(w, r)
@@ -48,8 +48,8 @@ func overHTTP(t *testing.T, call http.HandlerFunc) (toolconf.Server, *httptest.S
 		Headers: map[string]string{"Authorization": "Bearer topsecret"}}, srv
 }
 
-// TestHTTPErrorFailsOnlyItsCall: what a server answers to one call does not
-// cost the others their session.
+// TestHTTPErrorFailsOnlyItsCall: an HTTP error for one call does not cost
+// other calls their session.
 func TestHTTPErrorFailsOnlyItsCall(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -114,8 +114,8 @@ func TestHTTPErrorFailsOnlyItsCall(t *testing.T) {
 	}
 }
 
-// TestRefusedHTTPCall: a server that did not process a call says until when, also with an answer
-// of the protocol.
+// TestRefusedHTTPCall: a server that did not process a call says when to retry, even if it
+// answers with a protocol message.
 func TestRefusedHTTPCall(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) },
@@ -142,13 +142,14 @@ func TestRefusedHTTPCall(t *testing.T) {
 	}
 }
 
-// TestUnreachableHTTPServerIsDetected: a call that cannot be sent says so,
-// and has the server looked at.
+// TestUnreachableHTTPServerIsDetected: a call that cannot be sent fails with
+// a clear error and triggers a health probe.
 func TestUnreachableHTTPServerIsDetected(t *testing.T) {
 	s, srv := overHTTP(t, func(http.ResponseWriter, *http.Request) {})
 	h := ready(t, s, mcp.Options{Backoff: time.Hour})
 	srv.Close()
-	// A connection that is still open when the call goes out may have brought it.
+	// If the connection was still open when the call went out, the server may
+	// have got it.
 	_, err := h.call("a", `{}`)
 	down := signalbox.CodeOf(err) == signalbox.CodeToolDown && strings.Contains(err.Error(), "could not be asked")
 	lost := signalbox.CodeOf(err) == signalbox.CodeToolLost && strings.Contains(err.Error(), "is not known")
@@ -162,7 +163,7 @@ func TestUnreachableHTTPServerIsDetected(t *testing.T) {
 	}
 }
 
-// TestRefusedSSEPostFailsOnlyItsCall: its answer will not come by the
+// TestRefusedSSEPostFailsOnlyItsCall: the answer will not arrive on the
 // stream.
 func TestRefusedSSEPostFailsOnlyItsCall(t *testing.T) {
 	server := newServer()

@@ -16,10 +16,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// legacyVersion is requested if the newer era has no binding or was not understood.
+// legacyVersion is requested if the newer era is not supported by the transport or
+// the server.
 const legacyVersion = "2025-11-25"
 
-// closeTimeout bounds the end of a session at the server.
+// closeTimeout bounds the closing of a session at the server.
 const closeTimeout = 2 * time.Second
 
 var (
@@ -28,8 +29,8 @@ var (
 	errSlow     = errors.New("it was not ready in time")
 )
 
-// instance is one connection to a server, with its program if it has one. It is usable while
-// ctx lives, and gone once end returns.
+// instance is one connection to a server, including its program if it has one. It is usable
+// while ctx lives, and gone once end returns.
 type instance struct {
 	p           *Provider
 	ctx         context.Context
@@ -37,14 +38,14 @@ type instance struct {
 	interceptor *interceptor
 
 	session    *sdk.ClientSession
-	child      *child  // of stdio
-	link       *link   // of a WebSocket
-	web        *web    // of all but stdio
-	direct     *direct // nil: calls are made by the SDK
+	child      *child  // stdio only
+	link       *link   // WebSocket only
+	web        *web    // all but stdio
+	direct     *direct // nil: the SDK makes the calls
 	disconnect context.CancelFunc
 
 	calls        atomic.Int32
-	probeNow     chan struct{} // probe now
+	probeNow     chan struct{} // asks for a health probe now
 	toolsChanged chan struct{} // the server's tools changed
 	ending       sync.Once
 	ended        chan struct{}
@@ -67,7 +68,7 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*instance, error) 
 		return nil, i.explain(err)
 	}
 	i.direct = newDirect(i)
-	i.watch.Go(func() { // the connection ends by itself
+	i.watch.Go(func() { // the connection may end by itself
 		err := i.session.Wait()
 		if err == nil {
 			err = errLinkClosed
@@ -91,9 +92,9 @@ func (i *instance) negotiate(legacy bool) (err error) {
 	return err
 }
 
-// negotiateHTTP tries the era with sessions first: a call costs about half there. A server
-// without session ID could not be sent cancels in that era, and one of the newer era alone does
-// not know it: they get the newest version that both know.
+// negotiateHTTP tries the era with sessions first: there a call costs about half. Two kinds of
+// servers get the newest version that both sides know instead: a server without a session ID,
+// which cannot receive cancels in that era, and a server that supports only the newer era.
 func (i *instance) negotiateHTTP() error {
 	first, err := i.open(legacyVersion)
 	if err == nil && first.ID() != "" {
@@ -108,7 +109,7 @@ func (i *instance) negotiateHTTP() error {
 	case again == nil:
 		i.session = newest
 		if first != nil {
-			_ = first.Close() // it has no session that the server would hear of
+			_ = first.Close() // the server keeps no session for it
 		}
 	case err == nil:
 		i.session = first
@@ -118,7 +119,8 @@ func (i *instance) negotiateHTTP() error {
 	return nil
 }
 
-// open opens a session with that version, else the newest that both know.
+// open opens a session with this version, or with the newest version that
+// both sides know.
 func (i *instance) open(version string) (*sdk.ClientSession, error) {
 	t, old, err := i.transport()
 	if err != nil {
@@ -128,7 +130,7 @@ func (i *instance) open(version string) (*sdk.ClientSession, error) {
 		version = legacyVersion
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "signalbox", Version: i.p.opts.Version}, &sdk.ClientOptions{
-		Logger:       slog.New(slog.DiscardHandler), // this package logs
+		Logger:       slog.New(slog.DiscardHandler), // this package logs instead
 		Capabilities: &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			notify(i.toolsChanged)
@@ -137,7 +139,8 @@ func (i *instance) open(version string) (*sdk.ClientSession, error) {
 	return client.Connect(i.ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
 }
 
-// transport starts or dials the server. old: with the transport of the older era.
+// transport starts or dials the server. old: the transport belongs to the older
+// era.
 func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 	s := i.p.server
 	if s.Transport == toolconf.Stdio {
@@ -156,9 +159,9 @@ func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 	}
 	switch s.Transport {
 	case toolconf.HTTP:
-		// A proxy that ends idle streams every minute is no failure, so the
-		// SDK may take them up again any number of times; the health probe
-		// says when the server is gone.
+		// A proxy that ends idle streams every minute is not a failure, so the SDK
+		// may resume streams any number of times. The health probe detects that the
+		// server is gone.
 		return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: i.web.client(), MaxRetries: 1 << 30, MaxEventSize: -1}, false, nil
 	case toolconf.SSE:
 		i.web.posts = true
@@ -178,11 +181,12 @@ type fixedTransport struct{ conn sdk.Connection }
 // Connect implements the SDK's Transport.
 func (f fixedTransport) Connect(context.Context) (sdk.Connection, error) { return f.conn, nil }
 
-// end closes the session, disconnects, ends the program, and returns when all is gone.
+// end closes the session, disconnects, ends the program, and returns when all of it
+// has ended.
 func (i *instance) end() {
 	i.ending.Do(func() {
 		i.fail(errClosed)
-		if i.child != nil { // to close it is all there is to say
+		if i.child != nil { // closing stdin is all that a stdio server is told
 			i.child.fail(errLinkClosed)
 		}
 		if i.link != nil {
@@ -212,24 +216,25 @@ func (i *instance) end() {
 
 // waitCancelsSent waits until the cancels of the calls that end with the instance are sent: a
 // server may wait for them when its session ends. If the session is lost, it waits until the
-// calls know.
+// calls have learnt that.
 func (i *instance) waitCancelsSent() {
 	for end := time.Now().Add(cancelTimeout); (i.closing() || i.sessionLost()) && i.calls.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// closing reports whether we end a web instance, so that the server must be told.
+// closing reports whether Signalbox is ending a web instance, so that the server
+// must be told.
 func (i *instance) closing() bool {
 	cause := context.Cause(i.ctx)
 	return i.web != nil && (errors.Is(cause, context.Canceled) || errors.Is(cause, errClosed) || errors.Is(cause, errSessionEnded))
 }
 
-// closeSession closes the session, over HTTP with a request.
+// closeSession closes the session; over HTTP this is a request.
 func (i *instance) closeSession() {
 	closed := make(chan struct{})
 	go func() {
-		_ = i.session.Close() // nobody is left to tell
+		_ = i.session.Close() // an error has no consequence
 		close(closed)
 	}()
 	t := time.NewTimer(closeTimeout)
@@ -240,7 +245,7 @@ func (i *instance) closeSession() {
 	}
 }
 
-// reason is why the instance is unusable; err is the observed error.
+// reason is why the instance is unusable. err is the observed error.
 func (i *instance) reason(err error) error {
 	if cause := context.Cause(i.ctx); cause != nil {
 		err = cause
@@ -249,13 +254,13 @@ func (i *instance) reason(err error) error {
 }
 
 // explain describes a reason for people, with the last output of the program and without
-// secrets. It is called once the instance has ended.
+// secrets. It is called after the instance has ended.
 func (i *instance) explain(err error) error {
 	if i.child != nil {
 		err = i.child.reason(err)
 	} else {
 		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err // the rest is its address, which may carry a secret
+			err = u.Err // the rest is the URL, which may contain a secret
 		}
 	}
 	return errors.New(printable(i.p.mask.hide(err.Error())))

@@ -22,9 +22,9 @@ const (
 	maxMessage = 16 << 20
 	// maxGarbage is how many consecutive malformed messages are tolerated.
 	maxGarbage = 1000
-	// loggedGarbage is how many of them are logged individually.
+	// loggedGarbage is how many malformed messages are logged individually.
 	loggedGarbage = 5
-	// maxServerRequests is how many requests of a server may be unanswered.
+	// maxServerRequests is how many unanswered requests a server may have.
 	maxServerRequests = 1000
 )
 
@@ -32,7 +32,7 @@ var errGarbage = errors.New("it writes other things than MCP messages where thos
 
 var errServerRequests = fmt.Errorf("it asks more than %d things at a time without reading the answers", maxServerRequests)
 
-// message is a JSON-RPC message in its parts, each as it was written.
+// message is a JSON-RPC message split into its parts, each as it was written.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method *string         `json:"method"`
@@ -41,16 +41,16 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// reply collects the server's messages about one request.
+// reply collects the server's messages for one request.
 type reply struct {
 	passOn   bool                  // the SDK also needs the result
-	progress func(json.RawMessage) // must not block; nil: not wanted
-	token    string                // of its progress
+	progress func(json.RawMessage) // must not block; nil: no reports
+	token    string                // progress token
 	settled  chan struct{}         // closed once isSettled
 
-	got404     atomic.Bool // the server may have lost the session, and ran nothing
+	got404     atomic.Bool // the server may have lost the session; it ran nothing
 	refused    atomic.Pointer[gateway.Refused]
-	cancelSent chan struct{} // closed once the cancel was sent
+	cancelSent chan struct{} // closed once the cancel is sent
 
 	mu           sync.Mutex
 	cancelClosed bool // cancelSent is closed
@@ -58,15 +58,15 @@ type reply struct {
 	isSettled    bool // with the fields below
 	result       json.RawMessage
 	error        json.RawMessage
-	fault        *signalbox.Error // in the answer or its transport
+	fault        *signalbox.Error // an error in the answer or its transport
 }
 
 func newReply() *reply {
 	return &reply{settled: make(chan struct{}), cancelSent: make(chan struct{})}
 }
 
-// sent is called for each message sent. On the cancel of the call that waits for r it closes
-// cancelSent: the SDK sends it asynchronously with that call's context.
+// sent is called for each message sent. If the message cancels the call that waits for r, it
+// closes cancelSent. The SDK sends a cancel asynchronously, with the context of that call.
 func (ic *interceptor) sent(ctx context.Context, msg jsonrpc.Message) {
 	if answer, ok := msg.(*jsonrpc.Response); ok {
 		ic.mu.Lock()
@@ -105,19 +105,21 @@ func (r *reply) answer() (result, rpcError json.RawMessage, fault *signalbox.Err
 
 type replyKey struct{}
 
-// withReply puts the answer of the request sent with the context into r.
+// withReply makes r receive the answer to the request that is sent with the
+// context.
 func withReply(ctx context.Context, r *reply) context.Context {
 	return context.WithValue(ctx, replyKey{}, r)
 }
 
-// interceptor is between a transport and the SDK: see the package's description.
+// interceptor sits between a transport and the SDK: see the package
+// documentation.
 type interceptor struct {
 	name string
 	log  *slog.Logger
 	mask *mask
 	bad  func(error) // called when the server is unusable
 
-	closed  atomic.Bool  // messages are no longer accepted
+	closed  atomic.Bool  // no more messages are accepted
 	garbage atomic.Int32 // consecutive malformed messages
 	tokens  atomic.Int64
 
@@ -130,7 +132,7 @@ func newInterceptor(name string, log *slog.Logger, m *mask, bad func(error)) *in
 	return &interceptor{name: name, log: log, mask: m, bad: bad, open: map[jsonrpc.ID]*reply{}, pending: map[jsonrpc.ID]bool{}}
 }
 
-// outgoing associates a request of the SDK with the reply in its context.
+// outgoing links a request of the SDK to the reply in its context.
 func (ic *interceptor) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
 	r, _ := ctx.Value(replyKey{}).(*reply)
 	req, ok := msg.(*jsonrpc.Request)
@@ -164,8 +166,8 @@ func (ic *interceptor) reply(id jsonrpc.ID) *reply {
 	return ic.open[id]
 }
 
-// incoming handles a message of the server, and returns what the SDK reads instead: nil for
-// nothing. It does not keep data.
+// incoming handles a message of the server, and returns what the SDK reads instead; nil is
+// nothing. It does not retain data.
 func (ic *interceptor) incoming(data []byte) jsonrpc.Message {
 	if ic.closed.Load() {
 		return nil
@@ -188,7 +190,7 @@ func (ic *interceptor) incoming(data []byte) jsonrpc.Message {
 			return stub(id)
 		}
 	}
-	msg, err := jsonrpc.DecodeMessage(bytes.Clone(data)) // it keeps parts of what it is given
+	msg, err := jsonrpc.DecodeMessage(bytes.Clone(data)) // the decoder retains parts of its input
 	if err != nil {
 		ic.skip(data)
 		return nil
@@ -200,9 +202,9 @@ func (ic *interceptor) incoming(data []byte) jsonrpc.Message {
 	return msg
 }
 
-// trackRequest counts a request of the server. The SDK would keep any number in memory; a
-// server that sends too many and reads no answer is unusable. A request with a used ID is
-// dropped.
+// trackRequest counts a request of the server. The SDK would keep any number in memory,
+// so a server that sends too many requests and reads no answer counts as unusable. A
+// request whose ID is in use is dropped.
 func (ic *interceptor) trackRequest(id jsonrpc.ID) bool {
 	ic.mu.Lock()
 	taken, full := ic.pending[id], len(ic.pending) >= maxServerRequests
@@ -217,7 +219,7 @@ func (ic *interceptor) trackRequest(id jsonrpc.ID) bool {
 	return !taken && !full
 }
 
-// tooLarge fails the request of an oversized answer.
+// tooLarge fails the request whose answer is too large.
 func (ic *interceptor) tooLarge(id jsonrpc.ID) jsonrpc.Message {
 	r := ic.reply(id)
 	if r == nil {
@@ -233,7 +235,8 @@ func errTooLarge(server string) *signalbox.Error {
 	return signalbox.Errorf(signalbox.CodeTooLarge, "The answer of the server %q is larger than 16 MiB, which is the limit. Ask for less at a time.", server)
 }
 
-// progress passes progress to its call. It reports whether there is one.
+// progress passes progress on to its call. It reports whether there is such a
+// call.
 func (ic *interceptor) progress(params json.RawMessage) bool {
 	var p struct {
 		Token any `json:"progressToken"`
@@ -278,7 +281,7 @@ func idOf(raw json.RawMessage) jsonrpc.ID {
 	return id
 }
 
-// stub is an empty answer that every method of ours accepts.
+// stub is an empty result that fits every method the provider calls.
 func stub(id jsonrpc.ID) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Result: json.RawMessage(`{"content":[],"tools":[]}`)}
 }
@@ -295,10 +298,10 @@ const maxStderrLines = 100
 
 // logBudget limits the logged stderr lines of a server, over all its processes.
 type logBudget struct {
-	reportTimer func(left int) // of a second with dropped lines
+	reportTimer func(left int) // reports the lines dropped in a second
 
 	mu   sync.Mutex
-	end  time.Time // of the second
+	end  time.Time // end of the current second
 	used int
 	left int
 }
@@ -321,7 +324,7 @@ func (b *logBudget) take() bool {
 	return false
 }
 
-// over ends a second with dropped lines.
+// over ends a second in which lines were dropped.
 func (b *logBudget) over() {
 	b.mu.Lock()
 	left := b.left

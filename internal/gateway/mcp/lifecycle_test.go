@@ -28,7 +28,7 @@ func waitFor(t *testing.T, file, line string) {
 	})
 }
 
-// gone tells whether a process has ended.
+// gone reports whether a process has ended.
 func gone(pid int) bool { return free(pid) || zombie(pid) }
 
 func zombie(pid int) bool {
@@ -38,11 +38,11 @@ func zombie(pid int) bool {
 
 func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
-// A server is said to be ready when its tools can be called, not a moment before:
-// whoever waited for that and called was told that there is no such tool.
+// A server is reported ready only once its tools can be called. Earlier, a caller
+// that waited for ready could be told that the tool does not exist.
 func TestToolsAreListedBeforeServerIsReady(t *testing.T) {
 	p := mcp.New(child("raw"), mcp.Options{})
-	states := make(chan gateway.State, 10) // of the server, each time that its tools are told of
+	states := make(chan gateway.State, 10) // the server's states at each notification of changed tools
 	if err := p.Start(context.Background(), func() { states <- p.Server().State }); err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestToolsAreListedBeforeServerIsReady(t *testing.T) {
 	}
 }
 
-// TestIncidentServerDiesMidCall: the call fails at once and says so, the
-// server is started again, and nothing of the secret in its last words shows.
+// TestIncidentServerDiesMidCall: the call fails at once with the cause, the
+// server is restarted, and the secret in its last output is masked.
 func TestIncidentServerDiesMidCall(t *testing.T) {
 	notes := filepath.Join(t.TempDir(), "notes")
 	h := ready(t, child("raw", "API_KEY=hunter2hunter2", notesVar+"="+notes), mcp.Options{})
@@ -119,8 +119,8 @@ func TestServerThatCrashesOnNewProtocolGetsOldOne(t *testing.T) {
 	h.must("a", do("args", nil))
 }
 
-// TestIncidentChildrenOutliveServer: everything a server started ends with
-// it, also what left its group and its session.
+// TestIncidentChildrenOutliveServer: every process that a server started ends
+// with it, even one that left its process group or session.
 func TestIncidentChildrenOutliveServer(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("family"), mcp.Options{})
@@ -151,8 +151,8 @@ func TestServerIgnoringSIGTERMIsKilled(t *testing.T) {
 	}
 }
 
-// TestHealthProbeRestartsHangingServer: two probes without an answer, and
-// it is started anew.
+// TestHealthProbeRestartsHangingServer: the server is restarted after two
+// probes without an answer.
 func TestHealthProbeRestartsHangingServer(t *testing.T) {
 	t.Parallel()
 	for _, probe := range []string{"ping", "listTools"} {
@@ -177,8 +177,8 @@ func TestHealthProbeRestartsHangingServer(t *testing.T) {
 	}
 }
 
-// TestCallWithoutAnswerTriggersProbe: also while others call it, which
-// else is taken for a sign of life.
+// TestCallWithoutAnswerTriggersProbe: the probe runs even while other calls
+// are in flight, which otherwise count as a sign of life.
 func TestCallWithoutAnswerTriggersProbe(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("sdk"), mcp.Options{ProbeEvery: time.Hour, ProbeTimeout: 500 * time.Millisecond})
@@ -221,8 +221,8 @@ func TestChangedToolsAreRelisted(t *testing.T) {
 				s = webServer(t, kind)
 			}
 			h := ready(t, s, mcp.Options{})
-			<-h.changed // its tools are there
-			<-h.changed // and it is ready
+			<-h.changed // its tools are listed
+			<-h.changed // it is ready
 			h.must("grow", `{}`)
 			select {
 			case <-h.changed:

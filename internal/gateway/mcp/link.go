@@ -25,8 +25,9 @@ const (
 
 var errLinkClosed = errors.New("the connection is closed")
 
-// link is an SDK connection for transports of one message after another. Neither an ended call
-// nor a server that does not read blocks others: a goroutine of the transport reads out.
+// link is an SDK connection for transports that send one message after another. Neither an
+// ended call nor a server that does not read blocks other calls: a goroutine per transport
+// writes.
 type link struct {
 	interceptor *interceptor
 	in          chan jsonrpc.Message
@@ -54,7 +55,8 @@ func (l *link) deliver(msg jsonrpc.Message) {
 	}
 }
 
-// Read implements the SDK's Connection. What came before the end is still read.
+// Read implements the SDK's Connection. Messages that arrived before the end
+// can still be read.
 func (l *link) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case msg := <-l.in:
@@ -86,7 +88,7 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	select {
 	case l.out <- data:
-		l.interceptor.sent(ctx, msg) // what comes later comes behind it
+		l.interceptor.sent(ctx, msg) // later messages are queued behind it
 		return nil
 	case <-l.done:
 		return l.err
@@ -95,8 +97,8 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 }
 
-// watchDiscover treats a server that does not answer server/discover as one that does not know
-// it.
+// watchDiscover treats a server that does not answer server/discover like a server that does
+// not know the method.
 func (l *link) watchDiscover(msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok || !req.IsCall() {
@@ -104,7 +106,7 @@ func (l *link) watchDiscover(msg jsonrpc.Message) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.discover != nil { // whatever is asked next, it is over
+	if l.discover != nil { // any other request means that discovery has ended
 		l.discover.Stop()
 		l.discover = nil
 	}
@@ -123,8 +125,8 @@ func (l *link) fail(err error) {
 		}
 		l.mu.Unlock()
 		l.err = err
-		if !errors.Is(err, io.EOF) { // which is the SDK's way to close it
-			l.interceptor.bad(err) // before any call can see that it failed
+		if !errors.Is(err, io.EOF) { // the SDK closes with EOF
+			l.interceptor.bad(err) // before any call sees the failure
 		}
 		close(l.done)
 		l.onClose()
@@ -140,7 +142,7 @@ func (l *link) Close() error {
 // SessionID implements the SDK's Connection: there is none.
 func (l *link) SessionID() string { return "" }
 
-// writeLoop writes what the SDK sends until the link closes.
+// writeLoop writes the SDK's messages until the link closes.
 func (l *link) writeLoop(write func([]byte) error) {
 	for {
 		select {
@@ -158,7 +160,7 @@ func (l *link) writeLoop(write func([]byte) error) {
 // wsProtocol is the WebSocket subprotocol of MCP: one message per frame.
 const wsProtocol = "mcp"
 
-// dialWebSocket connects while dial lives; the connection then lives until ctx
+// dialWebSocket connects, bounded by dial; the connection then lives until ctx
 // ends or the link closes.
 func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, t *interceptor) (*link, error) {
 	conn, resp, err := websocket.Dial(dial, addr, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{wsProtocol}}) //nolint:bodyclose // the package does
@@ -172,7 +174,7 @@ func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, 
 	ctx, cancel := context.WithCancel(ctx)
 	l := newLink(t, func() {
 		go func() {
-			_ = conn.Close(websocket.StatusNormalClosure, "") // bounded; nobody is left to tell
+			_ = conn.Close(websocket.StatusNormalClosure, "") // Close is bounded; its error has no consequence
 			cancel()
 		}()
 	})
@@ -211,7 +213,7 @@ func closedBy(err error) error {
 	return fmt.Errorf("the connection was lost: %w", err)
 }
 
-// cancelBody ends its request when it is closed.
+// cancelBody cancels its request when it is closed.
 type cancelBody struct {
 	io.ReadCloser
 	done func()
@@ -249,7 +251,7 @@ func (w *web) readError() *signalbox.Error {
 	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.interceptor.name)
 }
 
-// statusError is the error of an HTTP status.
+// statusError is the error for an HTTP status.
 func (w *web) statusError(status int) *signalbox.Error {
 	code := signalbox.CodeToolFailed
 	switch status {

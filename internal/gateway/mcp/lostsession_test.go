@@ -20,8 +20,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// rawHTTP is a server with sessions that writes every byte itself: each POST
-// is seen first, which may answer it.
+// rawHTTP is a server with sessions that writes every byte itself. seen gets
+// each POST first and may answer it.
 func rawHTTP(t *testing.T, seen func(w http.ResponseWriter, r *http.Request, req request) bool) toolconf.Server {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,8 +44,8 @@ func rawHTTP(t *testing.T, seen func(w http.ResponseWriter, r *http.Request, req
 	return toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: srv.URL, Shared: true, HealthProbe: "off"}
 }
 
-// TestLostSessionIsReopened: a server that was started again knows no
-// session; the call is sent once more, in a new one.
+// TestLostSessionIsReopened: a restarted server has lost its sessions; the
+// call is sent once more, in a new session.
 func TestLostSessionIsReopened(t *testing.T) {
 	var h atomic.Value
 	fresh := func() {
@@ -62,7 +62,7 @@ func TestLostSessionIsReopened(t *testing.T) {
 	t.Cleanup(srv.Close)
 	p := ready(t, toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: srv.URL, Shared: true, HealthProbe: "off"}, mcp.Options{Backoff: time.Hour})
 	p.must("echo", `{"text":"x"}`)
-	for n := range 5 { // however often: it is there, so nobody has to wait
+	for n := range 5 { // the server is up, so repeated losses cause no wait
 		fresh()
 		var all sync.WaitGroup
 		for range 4 {
@@ -79,8 +79,8 @@ func TestLostSessionIsReopened(t *testing.T) {
 	}
 }
 
-// Test404FailsOnlyItsCall: where the server knows the session all the same,
-// that call has failed, and the others go on.
+// Test404FailsOnlyItsCall: if the server still knows the session, only the
+// call fails, and the others continue.
 func Test404FailsOnlyItsCall(t *testing.T) {
 	for _, c := range []struct{ name, body, also string }{
 		{"plain", "no such page", ""},
@@ -141,8 +141,7 @@ func is404(t *testing.T, err error, body string) {
 	}
 }
 
-// TestCallFailsIfNewSessionIsLostToo: the call is sent twice
-// and no more.
+// TestCallFailsIfNewSessionIsLostToo: the call is sent twice and not again.
 func TestCallFailsIfNewSessionIsLostToo(t *testing.T) {
 	var broken atomic.Bool
 	var calls atomic.Int32

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSameOrigin: its own scheme, host and port, and https where it
-// is configured with http.
+// TestSameOrigin: the same scheme, host and port, or https if http is
+// configured.
 func TestSameOrigin(t *testing.T) {
 	for _, c := range []struct {
 		configured, asked string

@@ -19,21 +19,21 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Version string // of Signalbox, sent to servers
-	// OwnNames keeps the server's tool names without the server's name as prefix: it is a
-	// gateway itself, and the only one.
+	// OwnNames keeps the server's tool names without the server's name as a prefix. It is
+	// for a server that is a gateway itself and the only server.
 	OwnNames bool
-	// Prove is the token that a server that is a director must prove to know before anything is
-	// sent to it.
+	// Prove is a token. A server that is a director must prove that it knows the token before
+	// anything is sent to it.
 	Prove string
 
-	StartTimeout time.Duration // until a server answers after its start; 1.5 min, as npx may download it
-	ProbeEvery   time.Duration // between health probes; 30 s
-	ProbeTimeout time.Duration // of one; 10 s
-	Backoff      time.Duration // before the first restart; 1 s
-	SessionIdle  time.Duration // of a session's own instance; 5 min
+	StartTimeout time.Duration // bounds the start of a server; 1.5 min, since npx may have to download it
+	ProbeEvery   time.Duration // interval of health probes; 30 s
+	ProbeTimeout time.Duration // timeout of a probe; 10 s
+	Backoff      time.Duration // delay before the first restart; 1 s
+	SessionIdle  time.Duration // idle time after which a session's own instance ends; 5 min
 }
 
-// Provider is one MCP server as a provider of the gateway.
+// Provider offers the tools of one MCP server.
 type Provider struct {
 	server       toolconf.Server
 	opts         Options
@@ -45,13 +45,13 @@ type Provider struct {
 	mu         sync.Mutex
 	changed    func()
 	tools      map[string]tool
-	sessions   *sessions // of a server that is not shared, once started
+	sessions   *sessions // for a server that is not shared, once started
 	unkillable error     // processes that could not be killed
 	cancel     context.CancelFunc
 	all        sync.WaitGroup
 }
 
-// New makes the provider of a server. Nothing runs before Start.
+// New makes the provider of a server. It starts nothing; Start does.
 func New(server toolconf.Server, opts Options) *Provider {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -118,7 +118,7 @@ func (p *Provider) Call(ctx context.Context, c gateway.Call) (gateway.Result, er
 		r, err := p.callOnce(ctx, own, t.name, c)
 		if errors.Is(err, errSessionLost) {
 			if !again {
-				continue // not run: retry in a new session
+				continue // the call did not run: retry in a new session
 			}
 			err = p.downError(errSessionLost.Error())
 		}
@@ -192,7 +192,8 @@ func (p *Provider) unkillablePIDs(err error) {
 	p.unkillable = errors.Join(p.unkillable, err)
 }
 
-// setTools sets the listed tools; news is called when they can be used.
+// setTools replaces the listed tools. news must be called once they can be
+// used.
 func (p *Provider) setTools(i *instance) (news func(), err error) {
 	listed, err := i.list()
 	if err != nil {
@@ -212,7 +213,8 @@ func (p *Provider) setTools(i *instance) (news func(), err error) {
 	return p.changed, nil
 }
 
-// refreshTools is setTools after a change. An unusable list changes nothing.
+// refreshTools lists the tools again after a change. An unusable list changes
+// nothing.
 func (p *Provider) refreshTools(i *instance) {
 	news, err := p.setTools(i)
 	if err == nil {

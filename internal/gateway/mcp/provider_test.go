@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// A program, shared and not, and an address in each era, as all providers are.
+// TestProvider: a program, shared and not shared, and a URL in each era.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	fixtures := map[string]func(*testing.T) providertest.Fixture{
@@ -39,7 +39,7 @@ func fixture(s toolconf.Server) providertest.Fixture {
 	}
 }
 
-// program is a server that notes when it hangs.
+// program is a server that reports when a call hangs.
 func program(t *testing.T, shared bool) providertest.Fixture {
 	notes := filepath.Join(t.TempDir(), "notes")
 	s := child("sdk", notesVar+"="+notes)

@@ -12,8 +12,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// The name of a server that comes to lead to an address where clouds hand out
-// credentials is not asked there.
+// TestAttackServerNameResolvesToMetadataAddress: if the name of a server
+// resolves to a cloud metadata address, which hands out credentials, no
+// request is sent there.
 func TestAttackServerNameResolvesToMetadataAddress(t *testing.T) {
 	for _, to := range []string{"169.254.169.254", "fd00:ec2::254", "0.0.0.0", "64:ff9b::a9fe:a9fe"} {
 		for transport, scheme := range map[toolconf.Transport]string{toolconf.HTTP: "http", toolconf.SSE: "http", toolconf.WebSocket: "ws"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// bystander is a host that nobody may ask anything.
+// bystander is a host that must not get any request.
 func bystander(t *testing.T) *httptest.Server {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other host was asked: %s %s %v", r.Method, r.URL, r.Header)
@@ -26,7 +26,7 @@ func bystander(t *testing.T) *httptest.Server {
 }
 
 // TestHeadersStayWithTheServer: a redirect to another host is not followed, so
-// neither what is secret nor a call's arguments come there.
+// that host gets neither secret headers nor arguments of a call.
 func TestHeadersStayWithTheServer(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -60,14 +60,14 @@ func TestHeadersStayWithTheServer(t *testing.T) {
 	}
 }
 
-// TestRedirectWithinOriginIsFollowed: up to a bound, and as long as the
-// request stays what it is.
+// TestRedirectWithinOriginIsFollowed: a redirect is followed up to a limit,
+// and if the method stays the same.
 func TestRedirectWithinOriginIsFollowed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
 		hops   int64
-		want   string // of the error
+		want   string // expected error
 	}{
 		{"307", 307, 5, ""},
 		{"308", 308, 1, ""},
@@ -104,7 +104,8 @@ func TestRedirectWithinOriginIsFollowed(t *testing.T) {
 	}
 }
 
-// TestMovedServerErrorNamesNewAddress: from its first request on.
+// TestMovedServerErrorNamesNewAddress: the first request already fails with
+// the new URL.
 func TestMovedServerErrorNamesNewAddress(t *testing.T) {
 	for _, transport := range []toolconf.Transport{toolconf.HTTP, toolconf.SSE, toolconf.WebSocket} {
 		t.Run(string(transport), func(t *testing.T) {
@@ -122,8 +123,8 @@ func TestMovedServerErrorNamesNewAddress(t *testing.T) {
 	}
 }
 
-// TestSSEEndpointAtOtherHostIsRefused: what is called would be sent
-// there.
+// TestSSEEndpointAtOtherHostIsRefused: otherwise calls would be sent to that
+// host.
 func TestSSEEndpointAtOtherHostIsRefused(t *testing.T) {
 	other := bystander(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,10 +19,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// roleVar makes the test binary a server: see roles.
+// roleVar makes the test binary a server; see roles.
 const roleVar = "MCP_TEST_ROLE"
 
-// notesVar names a file in which a call is noted that hangs and names none.
+// notesVar names the file for hanging calls that name none.
 const notesVar = "MCP_TEST_NOTES"
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ type hangArgs struct {
 	Text string `json:"text,omitempty"`
 }
 
-// newServer is the server that the transports are tried with.
+// newServer is the server that the transport tests use.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "says it again"}, func(_ context.Context, _ *sdk.CallToolRequest, a echoArgs) (*sdk.CallToolResult, any, error) {
@@ -104,7 +104,7 @@ func newServer() *sdk.Server {
 	return s
 }
 
-// note adds a line to a file that the test reads.
+// note appends a line to a file that the test reads.
 func note(file, line string) {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -114,15 +114,15 @@ func note(file, line string) {
 	f.Close()
 }
 
-// stubborn ends neither with its stdin nor by SIGTERM.
+// stubborn ends neither when its stdin closes nor on SIGTERM.
 func stubborn() {
 	signal.Ignore(syscall.SIGTERM)
 	serveSDK()
 	time.Sleep(time.Hour)
 }
 
-// family is a server with a child in its group and a grandchild in a session
-// of its own, that both outlive it.
+// family is a server with a child in its process group and a grandchild in a
+// session of its own; both would outlive it.
 func family() {
 	for _, own := range []bool{false, true} {
 		c := exec.Command(os.Args[0])
@@ -135,7 +135,7 @@ func family() {
 	serveSDK()
 }
 
-// request is what a raw server reads.
+// request is a message that a raw server reads.
 type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -147,8 +147,8 @@ type request struct {
 	} `json:"params"`
 }
 
-// serveRaw is a server that writes every byte itself: what it answers is in
-// the environment, so that a test says it.
+// serveRaw is a server that writes every byte itself. The test sets its
+// answers in the environment.
 func serveRaw(out io.Writer) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 32<<20)
@@ -161,7 +161,7 @@ func serveRaw(out io.Writer) {
 	}
 }
 
-// serveRawOld is serveRaw for a server that dies of what it does not know.
+// serveRawOld is serveRaw for a server that crashes on unknown methods.
 func serveRawOld(out io.Writer) {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {

@@ -22,10 +22,10 @@ var (
 // sessions are the instances of a server that is not shared, one per session.
 type sessions struct {
 	p    *Provider
-	ctx  context.Context // ends all
+	ctx  context.Context // ends all instances
 	mu   sync.Mutex
 	open map[string]*sessionInstance
-	once int // names of calls without a session
+	once int // numbers the calls without a session
 	all  sync.WaitGroup
 
 	closed bool
@@ -38,10 +38,11 @@ type sessionInstance struct {
 	err     error
 	fail    context.CancelCauseFunc
 	calls   int         // in flight
-	idle    *time.Timer // runs without calls
+	idle    *time.Timer // runs while no call is in flight
 }
 
-// call calls a tool in the session's instance. A caller without session gets one for the call.
+// call calls a tool in the session's instance. A caller without a session gets an instance for
+// the call.
 func (s *sessions) call(ctx context.Context, name string, c gateway.Call) (gateway.Result, error) {
 	o, key, err := s.acquire(c.Caller.Session)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *sessions) acquire(session string) (*sessionInstance, string, error) {
 	return o, key, nil
 }
 
-// run runs one instance.
+// run runs one instance until it ends.
 func (s *sessions) run(ctx context.Context, key string, o *sessionInstance) {
 	inst, err := s.p.connect(ctx, false)
 	o.inst, o.err = inst, err
@@ -100,7 +101,7 @@ func (s *sessions) run(ctx context.Context, key string, o *sessionInstance) {
 	}
 	close(o.started)
 	<-inst.ctx.Done()
-	s.drop(key, o) // the next call of the session starts anew
+	s.drop(key, o) // the session's next call starts a new instance
 	inst.end()
 }
 
@@ -124,7 +125,7 @@ func (s *sessions) release(key string, o *sessionInstance, single bool) {
 	}
 }
 
-// expireIdle ends an instance without calls for a while.
+// expireIdle ends an instance that has been idle for a while.
 func (s *sessions) expireIdle(key string, o *sessionInstance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +160,7 @@ func (s *sessions) pids() []int {
 	return pids
 }
 
-// running is the instance while it is started and not down.
+// running returns the instance if it is started and not down.
 func (o *sessionInstance) running() *instance {
 	select {
 	case <-o.started:
@@ -181,7 +182,7 @@ func (o *sessionInstance) down() bool {
 	}
 }
 
-// close waits for the end of all, after their context has ended.
+// close waits until all have ended; their context must be cancelled first.
 func (s *sessions) close() {
 	s.mu.Lock()
 	s.closed = true

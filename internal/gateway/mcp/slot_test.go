@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 )
 
-// TestCancelIsSentBeforeNextCall: whoever gets the slot of a call that was
-// given up comes to the server after the word of that.
+// TestCancelIsSentBeforeNextCall: the call that takes over the slot of a
+// cancelled call reaches the server after the cancel.
 func TestCancelIsSentBeforeNextCall(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string

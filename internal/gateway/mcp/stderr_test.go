@@ -11,8 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// TestStderrLoggingIsRateLimited: each line is either logged
-// or counted.
+// TestStderrLoggingIsRateLimited: each line is either logged or counted.
 func TestStderrLoggingIsRateLimited(t *testing.T) {
 	t.Parallel()
 	const lines = 5000

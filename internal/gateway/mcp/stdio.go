@@ -23,13 +23,14 @@ import (
 )
 
 const (
-	// closeGrace is the time for a program to end after its stdin is closed, termGrace after
+	// closeGrace is how long a program may run on after its stdin closes; termGrace, after
 	// SIGTERM.
 	closeGrace = 2 * time.Second
 	termGrace  = 3 * time.Second
-	// outputTimeout bounds the wait for output of an ended program, if a child holds it open.
+	// outputTimeout bounds the wait for the output of an ended program if a child holds it
+	// open.
 	outputTimeout = 500 * time.Millisecond
-	// aliveInterval is how often its children are checked.
+	// aliveInterval is how often remaining children are checked.
 	aliveInterval = 15 * time.Second
 )
 
@@ -40,11 +41,11 @@ type child struct {
 	stdin  *os.File
 	stderr *tail
 	once   sync.Once
-	ended  chan struct{} // nothing of it is alive, or can be killed
+	ended  chan struct{} // no process of it is alive, or it cannot be killed
 	endErr error
 }
 
-// startChild starts the program; the child is a connection to it.
+// startChild starts the program. The child is the connection to it.
 func startChild(s toolconf.Server, t *interceptor, said *logBudget) (*child, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -78,7 +79,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// watch closes the connection when the program has ended.
+// watch closes the connection once the program has ended.
 func (c *child) watch() {
 	<-c.proc.Exited()
 	t := time.NewTimer(outputTimeout)
@@ -101,7 +102,7 @@ func (c *child) end() error {
 		defer t.Stop()
 		select {
 		case <-c.proc.Exited():
-			for len(c.proc.Alive()) > 0 && time.Now().Before(deadline) { // its children, by themselves
+			for len(c.proc.Alive()) > 0 && time.Now().Before(deadline) { // its children may end by themselves
 				time.Sleep(20 * time.Millisecond)
 			}
 		case <-t.C:
@@ -118,7 +119,7 @@ func (c *child) reason(err error) error {
 	exit, words := "", c.stderr.last()
 	select {
 	case <-c.ended:
-		e, _ := c.proc.End() // answers what it did
+		e, _ := c.proc.End() // returns how it ended
 		exit = ", " + e.String()
 	default:
 	}
@@ -131,7 +132,7 @@ func (c *child) reason(err error) error {
 	return err
 }
 
-// maxSkipped bounds what is skipped of one message.
+// maxSkipped bounds the skipped part of one message, in bytes.
 const maxSkipped = 1 << 30
 
 var errEndless = errors.New("it sent a message without an end")
@@ -146,7 +147,7 @@ type messageReader struct {
 	skimmed     int64
 }
 
-// add takes some more of the message.
+// add appends to the message.
 func (g *messageReader) add(p []byte) {
 	if g.skipped == nil && len(g.buf)+len(p) <= maxMessage {
 		g.buf = append(g.buf, p...)
@@ -177,7 +178,7 @@ func (g *messageReader) failEarly() {
 	}
 }
 
-// end is the end of the message.
+// end marks the end of the message.
 func (g *messageReader) end() {
 	if g.skipped == nil {
 		if msg := bytes.TrimSpace(g.buf); len(msg) > 0 {
@@ -193,8 +194,8 @@ func (g *messageReader) end() {
 	}
 }
 
-// take passes on a message, or each of a batch, as servers of protocol version 2025-03-26 may
-// send them.
+// take passes on a message, or each message of a batch: servers of protocol version
+// 2025-03-26 may send batches.
 func (g *messageReader) take(data []byte) {
 	if data[0] != '[' {
 		if msg := g.interceptor.incoming(data); msg != nil {
@@ -228,8 +229,8 @@ func (g *messageReader) Write(p []byte) (int, error) {
 	}
 }
 
-// inheritedVars are the environment variables that a program inherits. No others are, above all
-// not Signalbox's tokens; the rest is configured.
+// inheritedVars are the environment variables that a program inherits. It inherits no others,
+// above all not Signalbox's tokens; the configuration declares the rest.
 var inheritedVars = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
@@ -269,7 +270,7 @@ func newMask(s toolconf.Server) *mask {
 			secrets = append(secrets, v)
 		}
 	}
-	for _, v := range s.Secrets { // also those within an argument or a longer text
+	for _, v := range s.Secrets { // also secrets inside an argument or a longer text
 		add(v)
 	}
 	for _, v := range s.Env {
@@ -277,7 +278,7 @@ func newMask(s toolconf.Server) *mask {
 	}
 	for _, v := range s.Headers {
 		add(v)
-		if _, token, ok := strings.Cut(v, " "); ok { // Bearer …
+		if _, token, ok := strings.Cut(v, " "); ok { // for example Bearer …
 			add(token)
 		}
 	}
@@ -294,7 +295,7 @@ func newMask(s toolconf.Server) *mask {
 			add(url.QueryEscape(pw))
 		}
 	}
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the longest that fits is hidden
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // longest first, so that the longest match is hidden
 	var pairs []string
 	for _, v := range slices.Compact(secrets) {
 		pairs = append(pairs, v, "[hidden]")
@@ -309,7 +310,7 @@ const (
 	tailWidth = 400
 )
 
-// tail logs stderr of a program and keeps its last lines.
+// tail logs a program's stderr and keeps its last lines.
 type tail struct {
 	interceptor *interceptor
 	said        *logBudget
@@ -318,7 +319,7 @@ type tail struct {
 	kept        []string
 }
 
-// Write takes what the program writes.
+// Write receives the program's output.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -333,7 +334,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 }
 
-// keep ends a line. It is masked as a whole, so that no secret is split.
+// keep ends a line. The line is masked as a whole, so that no secret is
+// split.
 func (t *tail) keep() {
 	text := strings.TrimSpace(printable(t.interceptor.mask.hide(string(t.line))))
 	t.line = t.line[:0]
@@ -352,7 +354,7 @@ func (t *tail) keep() {
 	}
 }
 
-// last is what it wrote last, on one line.
+// last is the last output, on one line.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -362,7 +364,7 @@ func (t *tail) last() string {
 	return strings.Join(t.kept, " | ")
 }
 
-// printable removes control characters of terminals.
+// printable removes terminal control characters.
 func printable(s string) string {
 	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {

@@ -20,17 +20,17 @@ const (
 	restartWait     = 3 * time.Second // how long a call waits for a restart
 )
 
-// supervisor keeps one instance of a server running, or, if the server is not shared, lists its
-// tools once.
+// supervisor keeps one instance of a server running. If the server is not shared, it only lists
+// the tools, once.
 type supervisor struct {
 	p *Provider
 
 	mu       sync.Mutex
-	inst     *instance // while ready, of a shared server
+	inst     *instance // set while a shared server is ready
 	state    gateway.State
 	since    time.Time
 	err      string
-	next     time.Time     // of a failed server: the next start
+	next     time.Time     // next start of a failed server
 	changed  chan struct{} // closed at the next change of state
 	restarts int
 }
@@ -60,7 +60,7 @@ func (k *supervisor) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if err == nil { // its tools are learnt, and that was all
+		if err == nil { // only the tools had to be listed
 			<-ctx.Done()
 			break
 		}
@@ -68,9 +68,9 @@ func (k *supervisor) run(ctx context.Context) {
 			wait = k.p.opts.Backoff
 		}
 		if !heard && k.p.server.Transport == toolconf.Stdio {
-			legacy = !legacy // it may have died of a question of the newer era
+			legacy = !legacy // it may have crashed on a request of the newer era
 		}
-		if errors.Is(err, errSessionLost) { // it is there, and a call waits
+		if errors.Is(err, errSessionLost) { // the server is up, and a call waits
 			k.down(err, 0)
 			continue
 		}
@@ -84,7 +84,8 @@ func (k *supervisor) run(ctx context.Context) {
 	k.set(gateway.StateStopped, nil, nil)
 }
 
-// runOnce starts the server and, if it is shared, returns when it is down and gone.
+// runOnce starts the server and, if it is shared, returns once it is down and all
+// its processes ended.
 func (k *supervisor) runOnce(ctx context.Context, legacy bool) (heard bool, err error) {
 	inst, err := k.p.connect(ctx, legacy)
 	if err != nil {
@@ -101,14 +102,14 @@ func (k *supervisor) runOnce(ctx context.Context, legacy bool) (heard bool, err 
 	if !k.p.server.Shared {
 		shared = nil
 	}
-	news() // nobody sees the server ready and its tools not there
+	news() // lists the tools before the server is reported ready
 	k.set(gateway.StateReady, shared, nil)
-	news() // for those who wait for a server that is ready
+	news() // for those that wait until the server is ready
 	if shared == nil {
 		return true, nil
 	}
 	<-inst.ctx.Done()
-	k.set(gateway.StateStarting, nil, nil) // no call gets it any more
+	k.set(gateway.StateStarting, nil, nil) // no new call gets it
 	inst.end()
 	cause := context.Cause(inst.ctx)
 	if errors.Is(cause, errSessionLost) {
@@ -117,7 +118,7 @@ func (k *supervisor) runOnce(ctx context.Context, legacy bool) (heard bool, err 
 	return true, inst.explain(cause)
 }
 
-// down records the reason and the next start.
+// down records the reason and the time of the next start.
 func (k *supervisor) down(err error, pause time.Duration) {
 	k.mu.Lock()
 	k.restarts++
@@ -127,7 +128,8 @@ func (k *supervisor) down(err error, pause time.Duration) {
 	k.p.log.Warn("a tool server is down", "server", k.p.server.Name, "reason", err.Error(), "again_in_ms", pause.Milliseconds())
 }
 
-// ready returns the instance, and waits shortly for one that is being restarted.
+// ready returns the instance. If it is being restarted, it waits for a short
+// time.
 func (k *supervisor) ready(ctx context.Context) (*instance, error) {
 	until := time.Now().Add(restartWait)
 	t := time.NewTimer(restartWait)
@@ -193,7 +195,7 @@ func (i *instance) monitor() {
 		case <-i.toolsChanged:
 			i.p.refreshTools(i)
 			continue
-		case <-i.probeNow: // by a call that may not be quite over
+		case <-i.probeNow: // triggered by a call that may not have ended yet
 			suspect = true
 		case <-t.C:
 		}
@@ -213,8 +215,8 @@ func (i *instance) monitor() {
 	}
 }
 
-// probe reports whether the server answers. A protocol error is an answer too: servers of the
-// newer era have no ping.
+// probe reports whether the server answers. A protocol error counts as an answer: servers of
+// the newer era have no ping.
 func (i *instance) probe() bool {
 	ctx, cancel := context.WithTimeout(i.ctx, i.p.opts.ProbeTimeout)
 	defer cancel()
@@ -226,20 +228,20 @@ func (i *instance) probe() bool {
 		r.passOn = true
 		_, err = i.session.ListTools(asked, &sdk.ListToolsParams{})
 	}
-	if _, _, _, got := r.answer(); !got && err == nil { // not asked to list, or answered from the SDK's memory
-		_ = i.session.Ping(asked, &sdk.PingParams{}) // the reply says how it went
+	if _, _, _, got := r.answer(); !got && err == nil { // no list was requested, or the SDK answered from its cache
+		_ = i.session.Ping(asked, &sdk.PingParams{}) // the reply has the outcome
 	}
 	if r.got404.Load() {
 		i.checkSessionLost(ctx)
-		return true // it answers; and where the session is forgotten, its end is on the way
+		return true // it answers; if the session is lost, the instance is being ended
 	}
 	_, _, fault, got := r.answer()
 	return got && fault == nil || i.ctx.Err() != nil
 }
 
-// checkSessionLost reports whether the server has lost the session, and ends the instance if
-// so. One 404 is no proof: it may be about a tool. A server that knows the session answers one
-// of two well-known requests.
+// checkSessionLost reports whether the server has lost the session, and if so ends the
+// instance. One 404 is no proof: it may be about a tool. A server that knows the session
+// answers at least one of two well-known requests.
 func (i *instance) checkSessionLost(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, i.p.opts.ProbeTimeout)
 	defer cancel()
@@ -251,13 +253,13 @@ func (i *instance) checkSessionLost(ctx context.Context) bool {
 			i.fail(errSessionLost)
 		}
 	}
-	return i.sessionLost() // also by what another call has found
+	return i.sessionLost() // another call may have found out
 }
 
 // sessionLost reports whether the instance ended because its session was lost.
 func (i *instance) sessionLost() bool { return errors.Is(context.Cause(i.ctx), errSessionLost) }
 
-// probeKnown sends a well-known request: denied is a 404, known any other answer.
+// probeKnown sends a well-known request. denied is a 404, known any other answer.
 func (i *instance) probeKnown(ctx context.Context, ask func(context.Context)) (denied, known bool) {
 	r := newReply()
 	defer i.interceptor.forget(r)

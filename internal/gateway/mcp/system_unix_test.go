@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// free tells that nobody has a pid.
+// free reports whether no process has a PID.
 func free(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// freeze stops a program in the middle of what it does.
+// freeze stops a program at whatever it is doing.
 func freeze(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
 
 func session(own bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: own} }

@@ -7,10 +7,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// free tells that nobody has a pid.
+// free reports whether no process has a PID.
 func free(pid int) bool { return proc.Identify(pid).Start == 0 }
 
-// freeze fails: no signal stops a program here.
+// freeze fails: Windows has no signal that stops a program.
 func freeze(int) error { return errors.ErrUnsupported }
 
 func session(bool) *syscall.SysProcAttr { return nil }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxTools    = 1000 // offered by one server
+	maxTools    = 1000 // maximum offered by one server
 	maxListed   = 100_000
 	maxPages    = 1000
 	maxName     = 128
@@ -65,8 +65,8 @@ type page struct {
 	Next  string            `json:"nextCursor"`
 }
 
-// page requests one page. The SDK sees it too, for the parameters it needs when a tool is
-// called over HTTP; it need not understand all of it.
+// page requests one page. The SDK sees the page too, because it needs some parameters to
+// call a tool over HTTP; it need not understand all of it.
 func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page, error) {
 	r := newReply()
 	r.passOn = true
@@ -77,7 +77,7 @@ func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page,
 	switch {
 	case fault != nil:
 		if r.got404.Load() {
-			notify(i.probeNow) // to find out whether all of the session is
+			notify(i.probeNow) // checks whether the whole session is lost
 		}
 		return p, fault
 	case rpcError != nil:
@@ -94,8 +94,8 @@ func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page,
 	return p, nil
 }
 
-// offer selects and renames the tools to offer. An invalid one is skipped: it would cost
-// clients all others.
+// offer selects and renames the tools to offer. It skips invalid tools: clients would
+// reject the whole list because of one.
 func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 	out := map[string]tool{}
 	var names []string
@@ -128,7 +128,8 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 	return out, nil
 }
 
-// unmatched lists configured names that match no tool: otherwise a typo would go unnoticed.
+// unmatched reports configured names that match no tool; otherwise a typo would go
+// unnoticed.
 func (p *Provider) unmatched(names []string) {
 	tell := func(key, name string, is func(own string) bool) {
 		if !slices.ContainsFunc(names, is) {
@@ -146,7 +147,7 @@ func (p *Provider) unmatched(names []string) {
 	}
 }
 
-// nameOf is the offered name of a tool.
+// nameOf returns the offered name of a tool.
 func (p *Provider) nameOf(own string) string {
 	if p.opts.OwnNames {
 		return own
@@ -154,8 +155,8 @@ func (p *Provider) nameOf(own string) string {
 	return p.server.Name + "__" + own
 }
 
-// check returns a tool's own name, and whether clients accept its definition. They refuse a
-// whole list for one invalid schema.
+// check returns a tool's own name, and an error if clients would not accept its definition.
+// Clients reject a whole list because of one invalid schema.
 func check(raw json.RawMessage) (string, error) {
 	var t struct {
 		Name        string          `json:"name"`
@@ -228,8 +229,8 @@ func rename(raw json.RawMessage, name string) (json.RawMessage, error) {
 	return append(out, raw[from:]...), nil
 }
 
-// allows reports whether a tool is offered: in toolsAllowed, unless that is empty, and not in
-// toolsDenied.
+// allows reports whether a tool is offered: it is in toolsAllowed, or that is empty, and it
+// is not in toolsDenied.
 func (p *Provider) allows(own string) bool {
 	fits := func(pattern string) bool { return signalbox.MatchTool(pattern, own) }
 	return (len(p.server.ToolsAllowed) == 0 || slices.ContainsFunc(p.server.ToolsAllowed, fits)) &&

@@ -53,8 +53,8 @@ func TestQueueAndTimeoutOfATool(t *testing.T) {
 	}
 }
 
-// A name with a slip of the pen in it would leave its tool where it was not
-// meant to be.
+// TestUnmatchedConfiguredNamesAreReported: a misspelt name would leave its
+// tool with other settings than intended.
 func TestUnmatchedConfiguredNamesAreReported(t *testing.T) {
 	s := child("sdk")
 	s.ToolQueues = map[string]string{"echo": "fast", "ecko": "fast", "st*": "fast"}
@@ -97,7 +97,8 @@ func TestAllPagesAreListed(t *testing.T) {
 	}
 }
 
-// TestInvalidToolIsSkipped: it would cost callers all others.
+// TestInvalidToolIsSkipped: clients would reject the whole list because of
+// it.
 func TestInvalidToolIsSkipped(t *testing.T) {
 	tools := []string{
 		`{"name":"good","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`,
@@ -127,14 +128,14 @@ func TestInvalidToolIsSkipped(t *testing.T) {
 func TestToolListBeyondLimitIsError(t *testing.T) {
 	t.Parallel()
 	fat := sdk.NewServer(&sdk.Implementation{Name: "fat", Version: "0"}, &sdk.ServerOptions{PageSize: 1})
-	for i := range 3 { // on a page each
+	for i := range 3 { // one on each page
 		fat.AddTool(&sdk.Tool{Name: fmt.Sprint("t", i), Description: strings.Repeat("d", 6<<20), InputSchema: json.RawMessage(`{"type":"object"}`)},
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				return nil, errors.New("nobody calls it")
 			})
 	}
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return fat }, nil))
-	t.Cleanup(func() { // its own streams would else hold it open
+	t.Cleanup(func() { // otherwise its own streams would hold it open
 		web.CloseClientConnections()
 		web.Close()
 	})

@@ -40,7 +40,7 @@ func (c wsConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return c.Conn.Write(ctx, websocket.MessageText, b)
 }
 
-// webServer serves the ordinary server over a transport of the web.
+// webServer serves the ordinary server over an HTTP or WebSocket transport.
 func webServer(t *testing.T, kind string) toolconf.Server {
 	t.Helper()
 	s := newServer()
@@ -81,7 +81,7 @@ func webServer(t *testing.T, kind string) toolconf.Server {
 	return toolconf.Server{Name: "srv", Transport: transport, URL: addr, Shared: true, HealthProbe: "ping", Queue: "default"}
 }
 
-// legacyOnly refuses what only the newer era knows, as its servers do.
+// legacyOnly refuses requests of the newer era, as older servers do.
 func legacyOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Method") == "server/discover" {
@@ -115,7 +115,7 @@ func TestTransports(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name != "http-json" { // which has no way for it
+			if name != "http-json" { // that transport cannot
 				if len(words) != 3 || words[2] != (gateway.Progress{Progress: 3, Total: 3, Message: "step 3"}) {
 					t.Errorf("progress %+v", words)
 				}
@@ -127,8 +127,8 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// An answer beyond the limit fails its call alone. The other transports are
-// tried elsewhere.
+// An answer beyond the limit fails only its call. Other tests cover the other
+// transports.
 func TestAnswerBeyondLimitFailsOnlyItsCall(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"http-new", "sse", "websocket"} {

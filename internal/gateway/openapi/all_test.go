@@ -11,7 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// A description at a URL, whose tools come later, and one in a file.
+// TestProvider: a description at a URL, whose tools appear later, and one in
+// a file.
 func TestProvider(t *testing.T) {
 	const description = head + `"paths":{
 		"/find/{id}":{"get":{"operationId":"find","parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"integer"}}],"responses":{"200":{"description":"d"}}}},

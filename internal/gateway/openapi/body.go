@@ -15,18 +15,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 )
 
-// body is the request body of an operation, as arguments of its tool.
+// body is the request body of an operation, expressed as arguments of its
+// tool.
 type body struct {
 	kind     string // media type
 	required bool
 	about    string
 	schema   *openapi3.SchemaRef
 	name     string   // argument with the whole body, or ""
-	names    []string // else its properties
-	catchAll bool     // else: unknown arguments are properties, too
+	names    []string // otherwise: its properties
+	catchAll bool     // in that case: unknown arguments are properties, too
 }
 
-// newBody reads the body; taken are the names of the parameters.
+// newBody reads the body. taken are the names of the parameters.
 func newBody(op *openapi3.Operation, taken []*argument) (*body, error) {
 	if op.RequestBody == nil || op.RequestBody.Value == nil || len(op.RequestBody.Value.Content) == 0 {
 		return nil, nil
@@ -81,7 +82,7 @@ func chooseMediaType(c openapi3.Content) string {
 	return best
 }
 
-// spread reports whether the properties of the body can be arguments besides the parameters,
+// spread reports whether the properties of the body can be arguments beside the parameters,
 // and collects their names.
 func (b *body) spread(taken func(string) bool) bool {
 	if b.schema == nil || b.schema.Value == nil || b.kind == "text/plain" {
@@ -113,8 +114,8 @@ func (b *body) add(in *input, s *schemas) error {
 		in.add(b.name, v, b.required)
 		return err
 	}
-	// Its properties are the tool's own, so the reference to all of them is
-	// written out even where references are kept.
+	// The properties become the tool's own, so the reference to all of them is
+	// inlined even if references are kept.
 	v, err := s.written(b.schema.Value)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (b *body) add(in *input, s *schemas) error {
 	return nil
 }
 
-// write makes the body of one call; nil: none.
+// write makes the body of one call; nil is no body.
 func (b *body) write(args map[string]any, parameters []*argument) ([]byte, error) {
 	var v any
 	if b.name != "" {
@@ -154,7 +155,7 @@ func (b *body) write(args map[string]any, parameters []*argument) ([]byte, error
 	return rest.EncodeJSON(v), nil
 }
 
-// collect is the object of those arguments that are properties of the body.
+// collect makes an object of the arguments that are properties of the body.
 func (b *body) collect(args map[string]any, parameters []*argument) any {
 	m := map[string]any{}
 	for name, v := range args {
@@ -169,7 +170,7 @@ func (b *body) collect(args map[string]any, parameters []*argument) any {
 	return m
 }
 
-// contentType is what the request says the body is.
+// contentType is the Content-Type header of the request.
 func (b *body) contentType() string {
 	if strings.Contains(b.kind, "*") {
 		return "application/json"
@@ -177,11 +178,12 @@ func (b *body) contentType() string {
 	return b.kind
 }
 
-// argument is a parameter of an operation, as an argument of its tool.
+// argument is a parameter of an operation, expressed as an argument of its
+// tool.
 type argument struct {
-	name     string // of the argument
-	to       string // of the parameter
-	in       string // path, query, header or cookie
+	name     string // name of the argument
+	to       string // name of the parameter
+	in       string // where the parameter goes: path, query, header or cookie
 	required bool
 	style    string
 	explode  bool
@@ -190,8 +192,8 @@ type argument struct {
 	about    string
 }
 
-// arguments are the parameters of an operation, with those of its path. One that cannot be an
-// argument is an error if it is required, else it is skipped.
+// arguments returns the parameters of an operation and of its path. A parameter that cannot
+// be an argument is an error if it is required; otherwise it is skipped.
 func arguments(item *openapi3.PathItem, op *openapi3.Operation, configured http.Header) ([]*argument, error) {
 	var all []*argument
 	names := map[string]bool{}
@@ -217,7 +219,8 @@ func arguments(item *openapi3.PathItem, op *openapi3.Operation, configured http.
 	return all, nil
 }
 
-// merged are the parameters of the operation, and those of the path that it does not override.
+// merged returns the parameters of the operation, and those of the path that it does not
+// override.
 func merged(path, op openapi3.Parameters) []*openapi3.Parameter {
 	var all []*openapi3.Parameter
 	for i, list := range []openapi3.Parameters{path, op} {
@@ -230,8 +233,8 @@ func merged(path, op openapi3.Parameters) []*openapi3.Parameter {
 	return all
 }
 
-// ignored are headers that cannot be parameters: by the specification, or because they are
-// configured.
+// ignored are headers that cannot be parameters: because the specification says so, or
+// because they are configured.
 func ignored(p *openapi3.Parameter, configured http.Header) bool {
 	if p.In != openapi3.ParameterInHeader {
 		return false
@@ -270,7 +273,7 @@ func newArgument(p *openapi3.Parameter) (*argument, error) {
 	return nil, fmt.Errorf("it is %s, which no argument is", strings.Join(sortedKeys(p.Content), ", "))
 }
 
-// property is the argument in the tool's input schema.
+// property is the argument's schema in the tool's input schema.
 func (a *argument) property(s *schemas) (any, error) {
 	v, err := s.of(a.schema)
 	if err != nil {
@@ -287,7 +290,7 @@ func (a *argument) property(s *schemas) (any, error) {
 	return m, nil
 }
 
-// value is what a caller gave for it.
+// value is the caller's value for the argument.
 func (a *argument) value(args map[string]any) (v any, ok bool) {
 	v = args[a.name]
 	if v != nil && a.asJSON {

@@ -48,7 +48,7 @@ func get(schema string) string {
 	return head + `"paths":{"/a":{"get":{"operationId":"a","parameters":[{"name":"p","in":"query","schema":` + schema + `}],"responses":{"200":{"description":"d"}}}}}}`
 }
 
-// counting is a server that only counts.
+// counting is a server that only counts its requests.
 func counting(t *testing.T) (string, *atomic.Int32) {
 	t.Helper()
 	var asked atomic.Int32
@@ -60,7 +60,7 @@ func counting(t *testing.T) (string, *atomic.Int32) {
 	return s.URL, &asked
 }
 
-// References of a file lead to files beside it, and nowhere else.
+// References in a file lead only to files beside it.
 func TestIncidentReferenceToMetadataAddress(t *testing.T) {
 	elsewhere, asked := counting(t)
 	outside := filepath.Join(t.TempDir(), "secret.json")
@@ -89,7 +89,7 @@ func TestIncidentReferenceToMetadataAddress(t *testing.T) {
 	}
 }
 
-// References of a description at a URL lead to the same origin.
+// References in a description at a URL lead only to the same origin.
 func TestReferencesAtURL(t *testing.T) {
 	elsewhere, asked := counting(t)
 	refs := map[string]string{
@@ -132,7 +132,7 @@ func TestReferencesAtURL(t *testing.T) {
 	}
 }
 
-// Descriptions that are made to do harm end soon and with a clear word.
+// Hostile descriptions are refused quickly and with a clear message.
 func TestHostileDescriptions(t *testing.T) {
 	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 12; i++ {
@@ -196,14 +196,14 @@ func indented(n int) string {
 	return b.String()
 }
 
-// All mistakes of an invalid description are in one error.
+// The error of an invalid description lists all mistakes.
 func TestAllErrorsAreReported(t *testing.T) {
 	_, err := openapi.Load(t.Context(), write(t, "s.json", `{"openapi":"3.0.3","info":{"title":"t"},"paths":{"no-slash":{"get":{"responses":{"200":{"description":"d"}}}},
 		"/a/{x}":{"get":{"responses":{"200":{"description":"d"}}}},"/b":{"get":{"parameters":[{"name":"q","in":"nowhere"}]}}}}`))
 	wantError(t, err, "info", "no-slash", "/a/{x}", "/b")
 }
 
-// A reference into another file that leads nowhere is named with its file.
+// The error for an unresolved reference into another file names the file.
 func TestUnresolvedReference(t *testing.T) {
 	c := write(t, "s.json", get(`{"$ref":"x.yaml#/Good"}`))
 	if err := writeFile(filepath.Join(filepath.Dir(c.Spec), "x.yaml"), "Good: {properties: {a: {$ref: '#/Bad'}, b: {$ref: 's.json#/Worse'}}}"); err != nil {
@@ -213,11 +213,11 @@ func TestUnresolvedReference(t *testing.T) {
 	wantError(t, err, "#/Bad in x.yaml", "s.json#/Worse in x.yaml")
 }
 
-// A schema that would be endless or too large written out keeps its
-// references, and one that is too large even so costs its own tool only.
+// A schema whose inlined form would be endless or too large keeps its
+// references. If it is still too large, only its own tool is skipped.
 func TestLargeSchemas(t *testing.T) {
 	shared := `"S0":{"type":"string"}`
-	for i := 1; i < 40; i++ { // written out, S39 has 2^39 parts
+	for i := 1; i < 40; i++ { // inlined, S39 would have 2^39 parts
 		shared += fmt.Sprintf(`,"S%d":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S%d"},"b":{"$ref":"#/components/schemas/S%d"}}}`, i, i-1, i-1)
 	}
 	loop := `"L":{"allOf":[{"$ref":"#/components/schemas/L"}]},"M":{"anyOf":[{"$ref":"#/components/schemas/N"},{"type":"null"}]},"N":{"type":"object","properties":{"m":{"$ref":"#/components/schemas/M"}}}`

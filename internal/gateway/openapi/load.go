@@ -27,14 +27,14 @@ const (
 // Description is the result of loading.
 type Description struct {
 	Actions  []*rest.Action
-	Warnings []string // what was left out, and why
+	Warnings []string // what was skipped, and why
 	Reach    rest.EgressPolicy
 }
 
-// Load loads a description. Its error has all mistakes.
+// Load loads a description. Its error lists all mistakes.
 func Load(ctx context.Context, c toolconf.OpenAPI) (d *Description, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a document that its reader stumbles over is no reason to stop
+		if p := recover(); p != nil { // a document that makes the library panic must not end the process
 			d, err = nil, configError(c, fmt.Errorf("it cannot be read: %v", p))
 		}
 	}()
@@ -75,26 +75,26 @@ func configError(c toolconf.OpenAPI, err error) error {
 	return conffile.Problems{{Where: where, Key: key, Text: spec + ": " + err.Error()}}
 }
 
-// loader makes the tools of a description.
+// loader makes the tools of one description.
 type loader struct {
 	conf    toolconf.OpenAPI
 	doc     *openapi3.T
 	hosts   *hostPolicy
 	headers http.Header
-	names   map[string]string // of the tools so far, and what they are of
-	bound   map[string]bool   // keys of ToolQueues that a tool has
+	names   map[string]string // tool names so far, with the operation of each
+	bound   map[string]bool   // the keys of ToolQueues that a tool has
 	bytes   int
 	d       Description
 }
 
 // count refuses a document with too many operations before the expensive parsing. Referenced
-// ones are counted later.
+// operations are counted later.
 func (l *loader) count(data []byte) error {
 	var doc struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
 	if json.Unmarshal(data, &doc) != nil {
-		return nil //nolint:nilerr // the library says what is wrong
+		return nil //nolint:nilerr // the library reports what is wrong
 	}
 	n := 0
 	for _, item := range doc.Paths {
@@ -236,7 +236,7 @@ func (l *loader) tool(name, method, path string, op *openapi3.Operation, schema 
 	return t
 }
 
-// checkQueues says which tools that have a queue of their own do not exist.
+// checkQueues warns about tools with a queue of their own that do not exist.
 func (l *loader) checkQueues() {
 	for _, key := range sortedKeys(l.conf.ToolQueues) {
 		if !l.bound[key] {
@@ -245,7 +245,8 @@ func (l *loader) checkQueues() {
 	}
 }
 
-// unresolved adds the unresolved references to an error: the library names a part of the first.
+// unresolved adds the unresolved references to an error: the library names only part of the
+// first.
 func (s *source) unresolved(err error) error {
 	docs := make(map[string]any, len(s.read))
 	for key, data := range s.read {
@@ -278,7 +279,7 @@ func (s *source) unresolved(err error) error {
 	return fmt.Errorf("it is no valid OpenAPI description:%s", text)
 }
 
-// refTarget is the document and path of a reference.
+// refTarget returns the document and the path that a reference points to.
 func refTarget(docs map[string]any, from, ref string) (doc any, path string, ok bool) {
 	file, path, ok := strings.Cut(ref, "#/")
 	if !ok {
@@ -326,7 +327,7 @@ func resolves(v any, path string) bool {
 			}
 			v = next
 		case []any:
-			return true // by its number, which the library says enough about
+			return true // an index: the library's message is clear enough
 		default:
 			return false
 		}

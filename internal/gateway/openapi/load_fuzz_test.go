@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// FuzzDescription: whatever a description says, it is refused with its name in
-// the message, or its tools have names that a model can call, and schemas; and
-// it never takes long.
+// FuzzDescription: a description is either refused with its name in the
+// message, or its tools have schemas and names that a model can call. Loading
+// never takes long.
 func FuzzDescription(f *testing.F) {
 	for _, s := range []string{
 		"openapi: 3.0.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'http://a.test'}]\npaths: {/a: {get: {operationId: x, responses: {'200': {description: d}}}}}\n",

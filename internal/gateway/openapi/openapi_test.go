@@ -36,7 +36,7 @@ func parcels(t *testing.T) toolconf.OpenAPI {
 	return toolconf.OpenAPI{Name: "parcels", Spec: spec, ToolNamePrefix: "mail", ToolQueues: map[string]string{"getLabel": "labels", "parcels_create": "made", "delete_parcels_id": "gone"}}
 }
 
-// The tools of a description, as a model is given them.
+// The tools of a description, as a model gets them.
 func TestGolden(t *testing.T) {
 	d, err := openapi.Load(t.Context(), parcels(t))
 	if err != nil {
@@ -104,8 +104,8 @@ func mustCall(t *testing.T, p gateway.Provider, tool, args string) gateway.Resul
 	return r
 }
 
-// api is a small HTTP API, as the description says, that keeps what it was
-// asked last.
+// api is a small HTTP API that matches the description and keeps its last
+// request.
 type api struct {
 	*http.ServeMux
 	last *http.Request
@@ -198,7 +198,7 @@ func TestRealAPI(t *testing.T) {
 	}
 }
 
-// What does not fit is refused before anyone is asked.
+// Invalid arguments are refused before any request.
 func TestInvalidArguments(t *testing.T) {
 	p := start(t, parcels(t), openapi.Options{})
 	for _, c := range [][2]string{

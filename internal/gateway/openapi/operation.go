@@ -20,14 +20,14 @@ const (
 	maxSchema      = 256 << 10 // bytes of one tool's input schema
 )
 
-// operation is what a tool's calls become.
+// operation makes the HTTP request of a tool's call.
 type operation struct {
 	method     string
 	base       *url.URL
 	path       string // with {name}
 	parameters []*argument
 	body       *body       // nil: none
-	headers    http.Header // of the configuration
+	headers    http.Header // from the configuration
 }
 
 // input builds the input schema of a tool.
@@ -44,8 +44,8 @@ func (in *input) add(name string, v any, required bool) {
 	}
 }
 
-// schema is the input schema of the tool. Only one without references is used for validation:
-// others might not end.
+// schema is the input schema of the tool. It is used for validation only if it has no
+// references, because validation might not end otherwise.
 func (o *operation) schema(old bool) (*rest.Schema, error) {
 	raw, err := o.inputSchema(newSchemas(old, false))
 	kept := errors.Is(err, errKeepRefs)
@@ -66,7 +66,7 @@ func (o *operation) schema(old bool) (*rest.Schema, error) {
 	return rest.UncheckedSchema(raw), nil
 }
 
-// releaseDocument releases the document for garbage collection.
+// releaseDocument allows the document to be garbage collected.
 func (o *operation) releaseDocument() {
 	for _, a := range o.parameters {
 		a.schema = nil
@@ -153,7 +153,7 @@ func (o *operation) url(args map[string]any) (string, error) {
 	return rest.SameHost(o.base, b.String())
 }
 
-// segment fills the parameters of a path segment.
+// segment fills in the parameters of a path segment.
 func (o *operation) segment(template string, args map[string]any) (string, error) {
 	var b strings.Builder
 	for left := template; ; {
@@ -198,7 +198,8 @@ func (o *operation) setHeaders(h http.Header, args map[string]any) error {
 	return nil
 }
 
-// toolName is the operation's ID, else its method and path, with valid characters.
+// toolName is the operation's ID, or else its method and path, with valid
+// characters only.
 func toolName(prefix, id, method, path string) string {
 	name := id
 	if name == "" {
@@ -233,8 +234,8 @@ func isNameRune(r rune) bool {
 
 const maxArgument = 64 // limit of model APIs
 
-// argumentName converts a parameter's name to one that models accept: filter[size] is
-// filter_size, $top is top.
+// argumentName converts a parameter's name to a name that models accept: filter[size]
+// becomes filter_size, $top becomes top.
 func argumentName(name string) string {
 	if validArgument(name) {
 		return name
@@ -246,7 +247,7 @@ func argumentName(name string) string {
 	return shorten(name, maxArgument)
 }
 
-// validArgument reports whether a property can be an argument as it is.
+// validArgument reports whether a property's name is valid as an argument.
 func validArgument(name string) bool {
 	return name != "" && len(name) <= maxArgument && !strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) && r != '.' })
 }
@@ -257,6 +258,6 @@ func shorten(name string, n int) string {
 		return name
 	}
 	h := fnv.New32a()
-	h.Write([]byte(name)) //nolint:errcheck // a hash takes anything
+	h.Write([]byte(name)) //nolint:errcheck // a hash never fails
 	return fmt.Sprintf("%s_%08x", name[:n-9], h.Sum32())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Options configure a Provider. The zero Options are valid.
+// Options configure a Provider. The zero value is valid.
 type Options struct {
 	Log   *slog.Logger
 	Retry time.Duration // delay before a description at a URL is loaded again; doubled up to maxRetry. 0: 2 s
@@ -21,7 +21,7 @@ type Options struct {
 const (
 	firstRetry = 2 * time.Second
 	maxRetry   = 5 * time.Minute
-	loadTime   = time.Minute // to fetch a description
+	loadTime   = time.Minute // bounds the loading of a description
 )
 
 // Provider has the tools of one description. Make one with New.
@@ -45,7 +45,7 @@ var (
 	_ gateway.Checker  = (*Provider)(nil)
 )
 
-// New makes a Provider, which reads nothing before Start.
+// New makes a Provider. It reads nothing; Start does.
 func New(c toolconf.OpenAPI, o Options) *Provider {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -56,8 +56,8 @@ func New(c toolconf.OpenAPI, o Options) *Provider {
 	return &Provider{Actions: rest.NewActions(c.Name, gateway.KindOpenAPI), conf: c, o: o, stop: func() {}}
 }
 
-// Start loads the description. One in a file is loaded at once, and an error if it is invalid;
-// one at a URL is loaded in the background and retried.
+// Start loads the description. A file is loaded at once, and an invalid one is an error. A URL
+// is loaded in the background and retried.
 func (p *Provider) Start(ctx context.Context, changed func()) error {
 	s, err := newSource(ctx, p.conf)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *Provider) Close() error {
 	p.mu.Lock()
 	stop, done := p.stop, p.done
 	p.mu.Unlock()
-	err := p.Actions.Close() // first: a description that is just being read is not taken up
+	err := p.Actions.Close() // first, so that a description that is being read is discarded
 	stop()
 	if done != nil {
 		<-done

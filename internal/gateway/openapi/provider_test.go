@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A description that cannot be had is tried again, and its tools are there
-// once it can.
+// An unavailable description is retried, and its tools appear once it can be
+// loaded.
 func TestUnavailableURLIsRetried(t *testing.T) {
 	var tries atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func TestUnavailableURLIsRetried(t *testing.T) {
 	}
 }
 
-// A server that never answers holds up neither the start nor the end.
+// A server that never answers delays neither Start nor Close.
 func TestIncidentURLNeverAnswers(t *testing.T) {
 	asked, told := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestIncidentURLNeverAnswers(t *testing.T) {
 	<-told
 }
 
-// Why a description cannot be had is to be seen.
+// The status says why a description cannot be loaded.
 func TestFailedServerReportsError(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
@@ -98,7 +98,7 @@ func TestFailedServerReportsError(t *testing.T) {
 	}
 }
 
-// signal is a log that tells of its first line.
+// signal is a log handler that signals its first line.
 type signal chan struct{}
 
 func (s signal) Write(p []byte) (int, error) {
@@ -109,7 +109,7 @@ func (s signal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A file is read at the start, which fails if it is invalid.
+// A file is read at the start; Start fails if it is invalid.
 func TestInvalidFileFailsStart(t *testing.T) {
 	for _, c := range []toolconf.OpenAPI{
 		write(t, "s.json", `{"openapi":"3.1.0"}`), {Name: "s", Spec: "/no/such/file.yaml"}, {Name: "s", Spec: "ftp://x/y"}, {Name: "s", Spec: t.TempDir()},
@@ -121,14 +121,14 @@ func TestInvalidFileFailsStart(t *testing.T) {
 	}
 }
 
-// Where tools go, and whether the configured headers go with them, is for the
-// configuration to say.
+// The configuration decides where requests go, and whether the configured
+// headers go with them.
 func TestServerSelection(t *testing.T) {
 	const secret = "s3cret"
 	for name, c := range map[string]struct {
-		server, path, base string // PORT is the spec's own
+		server, path, base string // PORT is the port of the server with the description
 		headers            bool
-		want               string // of the error; "": none
+		want               string // expected error; "": none
 	}{
 		"own":               {"/", "", "", true, ""},
 		"own host":          {"http://127.0.0.1:1/x", "", "", true, ""},
@@ -170,7 +170,7 @@ func TestServerSelection(t *testing.T) {
 	}
 }
 
-// The configuration chooses by method and tag.
+// The configuration selects operations by method and tag.
 func TestFilters(t *testing.T) {
 	c := parcels(t)
 	c.ToolNamePrefix, c.Queue, c.IncludeMethods, c.TagFilter = "mail_", "web", []string{"PUT", "GET"}, []string{"depots", "none"}
@@ -191,7 +191,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// What version 3.0 says in a dialect of its own is said in JSON Schema.
+// Schemas in the dialect of version 3.0 are converted to JSON Schema.
 func TestVersion30(t *testing.T) {
 	d, err := openapi.Load(t.Context(), write(t, "s.yaml", `
 openapi: 3.0.3

@@ -16,17 +16,18 @@ import (
 
 // Bounds of the input schema of one tool.
 const (
-	maxInline = 3000  // subschemas with every reference written out
+	maxInline = 3000  // subschemas with every reference inlined
 	maxNodes  = 20000 // subschemas with references kept
 )
 
-// errKeepRefs says that references cannot be inlined: they are circular or too large.
+// errKeepRefs means that references cannot be inlined: they are circular or the
+// result is too large.
 var errKeepRefs = errors.New("references have to be kept")
 
 // schemas converts OpenAPI schemas to JSON Schema for models. References are inlined, which
-// every model understands; if that is impossible, all references of a tool are kept as $defs.
+// every model understands. If that is impossible, all references of a tool are kept as $defs.
 type schemas struct {
-	v30    bool // version 3.0, with its own schema dialect
+	v30    bool // version 3.0, which has its own schema dialect
 	keep   bool // references are kept
 	nodes  int
 	active []*openapi3.Schema // references being inlined
@@ -38,7 +39,7 @@ func newSchemas(old, keep bool) *schemas {
 	return &schemas{v30: old, keep: keep, defs: map[string]any{}, names: map[*openapi3.Schema]string{}}
 }
 
-// of is the JSON Schema of a schema or a reference to one.
+// of converts a schema, or a reference to one, to JSON Schema.
 func (s *schemas) of(r *openapi3.SchemaRef) (any, error) {
 	if r == nil || r.Value == nil {
 		return map[string]any{}, nil
@@ -57,7 +58,7 @@ func (s *schemas) of(r *openapi3.SchemaRef) (any, error) {
 	return s.written(r.Value)
 }
 
-// ref is a reference into $defs, where its target is stored once.
+// ref returns a reference into $defs, where its target is stored once.
 func (s *schemas) ref(r *openapi3.SchemaRef) (any, error) {
 	name, known := s.names[r.Value]
 	if !known {
@@ -67,7 +68,7 @@ func (s *schemas) ref(r *openapi3.SchemaRef) (any, error) {
 			name = fmt.Sprintf("%s_%d", base, n)
 		}
 		s.names[r.Value] = name
-		s.defs[name] = true // the name is taken, also while the target refers to itself
+		s.defs[name] = true // reserves the name, in case the target refers to itself
 		target, err := s.written(r.Value)
 		if err != nil {
 			return nil, err
@@ -77,7 +78,8 @@ func (s *schemas) ref(r *openapi3.SchemaRef) (any, error) {
 	return map[string]any{"$ref": "#/$defs/" + name}, nil
 }
 
-// dropped are keywords without meaning for callers, or that would change others.
+// dropped are keywords that have no meaning for callers, or would change the
+// meaning of others.
 var dropped = []string{"xml", "externalDocs", "discriminator", "readOnly", "writeOnly", "nullable", "example", "allowEmptyValue",
 	"$schema", "$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$comment", "$defs"}
 
@@ -147,7 +149,7 @@ func (s *schemas) child(value any) (any, error) {
 	return value, nil
 }
 
-// withoutReadOnly drops properties of answers only.
+// withoutReadOnly drops properties that occur only in answers.
 func (s *schemas) withoutReadOnly(v *openapi3.Schema, out map[string]any) {
 	properties, ok := out["properties"].(map[string]any)
 	if !ok {
@@ -165,7 +167,7 @@ func (s *schemas) withoutReadOnly(v *openapi3.Schema, out map[string]any) {
 	}
 }
 
-// convert30 converts the keywords of version 3.0 to JSON Schema.
+// convert30 converts keywords of version 3.0 to JSON Schema.
 func convert30(v *openapi3.Schema, out map[string]any) any {
 	bound(out, "exclusiveMinimum", "minimum", v.ExclusiveMin, v.Min)
 	bound(out, "exclusiveMaximum", "maximum", v.ExclusiveMax, v.Max)
@@ -193,7 +195,7 @@ func bound(out map[string]any, exclusive, inclusive string, b openapi3.Exclusive
 	}
 }
 
-const maxErrors = 20 // that one error has
+const maxErrors = 20 // maximum number in one error
 
 // parse parses the document with its references, and validates it.
 func (s *source) parse(look func(data []byte) error) (*openapi3.T, error) {
@@ -207,7 +209,7 @@ func (s *source) parse(look func(data []byte) error) (*openapi3.T, error) {
 	if err := look(data); err != nil {
 		return nil, err
 	}
-	var refused error // the library wraps it more deeply with each reference
+	var refused error // the library wraps the error once per reference
 	loader := openapi3.NewLoader()
 	loader.Context = s.ctx
 	loader.ReadFromURIFunc = func(_ *openapi3.Loader, u *url.URL) ([]byte, error) {
@@ -224,8 +226,8 @@ func (s *source) parse(look func(data []byte) error) (*openapi3.T, error) {
 	if err != nil {
 		return nil, s.unresolved(joinErrors(err))
 	}
-	// Examples, defaults and patterns are not what a request is made of, and
-	// real descriptions are often careless with them.
+	// Examples, defaults and patterns do not affect requests, and real
+	// descriptions often have mistakes in them.
 	if err := doc.Validate(s.ctx, openapi3.EnableMultiError(), openapi3.DisableExamplesValidation(),
 		openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation()); err != nil {
 		return nil, joinErrors(err)

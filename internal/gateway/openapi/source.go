@@ -17,18 +17,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Bounds of a description, so that a hostile one costs no more than a large
-// one.
+// Limits of a description. They bound the cost of a hostile one.
 const (
-	maxBytes = 8 << 20 // with all that it refers to
+	maxBytes = 8 << 20 // including all that it refers to
 	maxFiles = 200
 )
 
-// source is the location of a description and of what it may reference.
+// source is the location of a description. It limits what the description may
+// reference.
 type source struct {
 	ctx    context.Context
-	where  *url.URL // of a description at a URL, else nil
-	file   string   // else its absolute path
+	where  *url.URL // URL of the description; nil: it is a file
+	file   string   // otherwise its absolute path
 	client *rest.Client
 	header http.Header
 	read   map[string][]byte
@@ -49,7 +49,7 @@ func newSource(ctx context.Context, c toolconf.OpenAPI) (*source, error) {
 	s.client = rest.NewClient(rest.EgressPolicy{Named: []string{u.Hostname()}})
 	s.header = http.Header{"Accept": {"application/json, application/yaml, text/yaml, */*;q=0.5"}}
 	if base, err := url.Parse(c.BaseURL); err == nil && sameOrigin(base, u) {
-		for name, value := range c.Headers { // they are meant for this host
+		for name, value := range c.Headers { // they are meant for this host only
 			s.header.Set(name, value)
 		}
 	}
@@ -62,7 +62,7 @@ func (s *source) close() {
 	}
 }
 
-// location is the description itself.
+// location is the URL of the description itself.
 func (s *source) location() *url.URL {
 	if s.where != nil {
 		return s.where
@@ -70,10 +70,10 @@ func (s *source) location() *url.URL {
 	return &url.URL{Path: filepath.ToSlash(s.file)}
 }
 
-// open reads the description or what it refers to, as JSON.
+// open reads the description, or a document that it refers to, as JSON.
 func (s *source) open(u *url.URL) ([]byte, error) {
 	if s.where != nil {
-		u = s.where.ResolveReference(u) // "/x" and "//host/x" as in any URL
+		u = s.where.ResolveReference(u) // handles "/x" and "//host/x" as in any URL
 	}
 	key := u.String()
 	if data, ok := s.read[key]; ok {
@@ -124,11 +124,11 @@ func (s *source) fetchURL(u *url.URL) ([]byte, error) {
 	return a.Body, nil
 }
 
-// readFile reads the description, or a file in its folder or below; links do
-// not lead out of it.
+// readFile reads the description, or a file in its folder or below. Symbolic
+// links cannot lead out of the folder.
 func (s *source) readFile(path string) ([]byte, error) {
 	if path == s.file {
-		return readRegular(os.Open(path)) //nolint:gosec // the configuration names it
+		return readRegular(os.Open(path)) //nolint:gosec // the configuration names this file
 	}
 	folder := filepath.Dir(s.file)
 	inside, err := filepath.Rel(folder, path)
@@ -141,7 +141,7 @@ func (s *source) readFile(path string) ([]byte, error) {
 	}
 	defer func() { _ = root.Close() }() // nothing was written
 	if info, err := root.Stat(inside); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", inside) // a pipe would be waited for
+		return nil, fmt.Errorf("%s is no file", inside) // reading a pipe would block
 	}
 	return readRegular(root.Open(inside))
 }
@@ -165,13 +165,13 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// redactedURL is a URL without parts that may be secret.
+// redactedURL is a URL without the parts that may be secret.
 func redactedURL(u *url.URL) string {
 	p := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return rest.Truncate(p.String(), 200)
 }
 
-// hostPolicy decides where the operations of a description go.
+// hostPolicy decides to which hosts the operations of a description go.
 //
 //	baseUrl set           there, whatever it is
 //	the file says         there, but to no link-local or metadata address
@@ -179,8 +179,8 @@ func redactedURL(u *url.URL) string {
 //	                      network, and only if no headers are configured: they
 //	                      may be secrets, and nobody said that they may go there
 type hostPolicy struct {
-	base    *url.URL // of the configuration, or nil
-	spec    *url.URL // of a description at a URL, or nil
+	base    *url.URL // from the configuration, or nil
+	spec    *url.URL // URL of the description, or nil
 	headers bool
 }
 
@@ -208,7 +208,7 @@ func (h *hostPolicy) egress() rest.EgressPolicy {
 	return r
 }
 
-// choose is the base URL of an operation with these servers.
+// choose returns the base URL of an operation with these servers.
 func (h *hostPolicy) choose(servers openapi3.Servers) (*url.URL, error) {
 	if h.base != nil {
 		return h.base, nil
@@ -247,7 +247,7 @@ func (h *hostPolicy) check(u *url.URL) error {
 	return nil
 }
 
-// withVariables is a server's URL with the defaults of its variables.
+// withVariables is a server's URL with its variables set to their defaults.
 func withVariables(s *openapi3.Server) (string, error) {
 	raw := s.URL
 	for name, v := range s.Variables {

@@ -50,7 +50,7 @@ func splitValue(v any, escape func(string) string) valueParts {
 	return valueParts{kind: 1, one: escape(rest.Text(v))}
 }
 
-// flat lists the texts, for an object with their names.
+// flat lists the texts; of an object also the names.
 func (p valueParts) flat() []string {
 	switch p.kind {
 	case 1:
@@ -65,8 +65,8 @@ func (p valueParts) flat() []string {
 	return all
 }
 
-// named lists an object's texts as name=text, those of a list as name=text with the name of the
-// parameter, if needed.
+// named lists an object's texts as name=text, and a list's texts with the name of the parameter
+// where needed.
 func (p valueParts) named(name string) []string {
 	var all []string
 	for i, v := range p.list {
@@ -97,7 +97,7 @@ func simple(v any, explode bool, escape func(string) string) string {
 	return strings.Join(p.flat(), ",")
 }
 
-// inPath writes a value into a segment of the path.
+// inPath formats a value for a path segment.
 func (a *argument) inPath(v any) string {
 	p, name := splitValue(v, rest.Escape), rest.Escape(a.to)
 	switch {
@@ -113,7 +113,7 @@ func (a *argument) inPath(v any) string {
 	return simple(v, a.explode, rest.Escape)
 }
 
-// inQuery are the pairs that a value makes.
+// inQuery returns the query pairs of a value.
 func (a *argument) inQuery(v any) []string {
 	p, name := splitValue(v, rest.Escape), rest.Escape(a.to)
 	switch {
@@ -153,12 +153,12 @@ func deepObject(name string, v any) []string {
 }
 
 const (
-	maxDepth    = 200      // of nesting; ten times what is common
+	maxDepth    = 200      // ten times the usual nesting
 	maxExpanded = 32 << 20 // bytes with all aliases expanded
 )
 
-// toJSON converts YAML to JSON, and refuses documents that expand too far or are nested too
-// deep.
+// toJSON converts YAML to JSON. It refuses documents that are nested too deeply or too
+// large with all aliases expanded.
 func toJSON(data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -211,7 +211,7 @@ func (b *expansion) size(n *yaml3.Node, depth int) int {
 		return 0
 	}
 	if n.Kind == yaml3.AliasNode {
-		b.sizes[n] = maxExpanded + 1 // an alias within itself has no end
+		b.sizes[n] = maxExpanded + 1 // an alias within itself never ends
 		b.sizes[n] = b.size(n.Alias, depth+1)
 		return b.sizes[n]
 	}
@@ -226,7 +226,7 @@ func (b *expansion) size(n *yaml3.Node, depth int) int {
 	return size
 }
 
-// depth is how deep valid JSON is nested.
+// depth is the nesting depth of valid JSON.
 func depth(data []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(data); i++ {

@@ -1,5 +1,5 @@
-// Package providertest is what every provider of the gateway must hold, whatever
-// stands behind it. A provider's tests call Run with a way to make one:
+// Package providertest tests what every provider of the gateway must guarantee.
+// A provider's tests call Run with a function that makes a fixture:
 //
 //	func TestProvider(t *testing.T) {
 //		providertest.Run(t, func(t *testing.T) providertest.Fixture {
@@ -8,7 +8,8 @@
 //		})
 //	}
 //
-// Each case makes one of its own, so that none sees what another did.
+// Each case makes a fixture of its own, so that cases do not affect each
+// other.
 package providertest
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// soon bounds what happens soon, on a busy machine.
+// soon bounds what should happen quickly, on a busy machine.
 const soon = time.Minute
 
 // Fixture is a provider before its start, with what the cases need to know.
@@ -35,10 +36,10 @@ type Fixture struct {
 	Answers   string          // a tool that answers at once, without isError
 	Arguments json.RawMessage // for Answers; empty: {}
 	Hangs     string          // a tool that does not answer by itself, called with {}
-	// Hanging returns when the upstream has got a call of Hangs.
+	// Hanging returns when the upstream has received a call of Hangs.
 	Hanging func(t *testing.T)
-	// Gone reports whether all connections and processes have ended; it is polled. nil: there
-	// are none.
+	// Gone reports whether all connections and processes have ended; it is polled. nil: the
+	// provider has none.
 	Gone func() bool
 }
 
@@ -168,7 +169,7 @@ func unknown(t *testing.T, b *box) {
 	typed(t, err)
 }
 
-// typed fails unless err is a public error.
+// typed fails the test unless err is a public error.
 func typed(t *testing.T, err error) {
 	t.Helper()
 	var ours *signalbox.Error
@@ -240,7 +241,7 @@ func closes(t *testing.T, b *box) {
 	done := make(chan error, 1)
 	go func() {
 		r, err := b.call(t.Context(), b.Hangs, "s1")
-		if err == nil && r.IsError { // a server that is told to end may fail the call itself
+		if err == nil && r.IsError { // a server that is being stopped may fail the call itself
 			err = fmt.Errorf("the tool failed: %s", r.Content)
 		}
 		done <- err

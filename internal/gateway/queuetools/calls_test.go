@@ -19,13 +19,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// The tools follow a tool call that became a task as they follow a prompt, and
-// give its answer as the tool gave it.
+// The tools follow a tool call that became a task just as they follow a
+// prompt, and return its answer unchanged.
 func TestQueueToolsFollowToolCalls(t *testing.T) {
 	tasks := apitest.NewToolTasks()
 	y := newFixture(t, options{token: apitest.Secret, tasks: tasks, agents: []agenttest.Options{}})
 	tasks.Store, tasks.Engine = y.store, y.engine
-	// The creator alone sees it, with no right but that to use tools.
+	// Only the creator sees it, although it has no scope but tool.
 	scopes := []signalbox.Scope{signalbox.ScopeTool}
 	token := y.token(identity.NewToken{Name: "builder", Scopes: scopes})
 	who, err := y.id.FromToken(token)
@@ -105,14 +105,14 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 	if out.Text != "building\nbuilt 3 files" || !out.Done {
 		t.Errorf("%+v", out)
 	}
-	// The agents' list has none of the director's own executor.
+	// list_agents leaves out the director's own executor.
 	if text := admin.call("list_agents", nil, nil).text; !strings.HasPrefix(text, "There are no agents") {
 		t.Error(text)
 	}
 }
 
-// The queue's tools, and the path of the seed, take the id that a task had in the
-// queue that it was imported from.
+// The queue's tools, and the seed's path, accept the ID that a task had in the
+// queue from which it was imported.
 func TestQueueToolsKnowOldIDs(t *testing.T) {
 	tasks := apitest.NewToolTasks()
 	y := newFixture(t, options{tasks: tasks, agents: []agenttest.Options{}})
@@ -159,7 +159,7 @@ func TestQueueToolsKnowOldIDs(t *testing.T) {
 	}
 }
 
-// What a tool answered that is no text stands in the answer as it was.
+// Content of a tool that is not text passes through unchanged.
 func TestQueueToolsHandOnWhatIsNoText(t *testing.T) {
 	tasks := apitest.NewToolTasks()
 	y := newFixture(t, options{tasks: tasks, agents: []agenttest.Options{}})

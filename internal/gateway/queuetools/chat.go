@@ -18,7 +18,7 @@ import (
 // chatArgs are the arguments of chat_with_agent.
 type chatArgs struct {
 	Agent          string  `json:"agent"`
-	AgentName      string  `json:"agent_name"` // the seed's word for agent
+	AgentName      string  `json:"agent_name"` // the seed's name for agent
 	Message        string  `json:"message"`
 	Parallel       bool    `json:"parallel"`
 	SessionID      string  `json:"session_id"`
@@ -31,7 +31,8 @@ type chatArgs struct {
 	IdempotencyKey *string `json:"idempotency_key"`
 }
 
-// check looks at what no route looks at, or would name otherwise.
+// check makes the checks that no route makes, or that a route would explain
+// in other words.
 func (c *chatArgs) check() error {
 	c.Agent = cmp.Or(c.Agent, c.AgentName)
 	wait := chatWait
@@ -62,7 +63,7 @@ func (c *chatArgs) check() error {
 	return nil
 }
 
-// request is the chat, or the bypass task, as a request.
+// request converts the arguments to a request: a chat or a bypass task.
 func (c *chatArgs) request() httpio.Outgoing {
 	gone := cmp.Or(c.OnDisconnect, "cancel")
 	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/agents/" + c.Agent, Header: map[string]string{}}
@@ -87,11 +88,11 @@ func (c *chatArgs) request() httpio.Outgoing {
 	return q
 }
 
-// errLeft ends a wait whose caller has had enough of it and leaves the task
-// to go on: it did not go away.
+// errLeft ends a wait, while the task continues: the caller stops waiting but
+// did not disconnect.
 var errLeft = errors.New("the caller does not wait any longer")
 
-// chat is chat_with_agent.
+// chat implements chat_with_agent.
 func chat(ctx context.Context, a *request) (gateway.Result, error) {
 	var in chatArgs
 	if err := a.read(&in); err != nil {
@@ -113,7 +114,7 @@ func chat(ctx context.Context, a *request) (gateway.Result, error) {
 		return gateway.Result{}, ctx.Err()
 	}
 	if err != nil && turn.accepted == nil {
-		if errors.Is(err, context.Canceled) { // the time was over before there was an answer
+		if errors.Is(err, context.Canceled) { // the wait ended before there was an answer
 			err = signalbox.Errorf(signalbox.CodeUnavailable, "the queue did not take the turn within wait_seconds: call again, with an idempotency_key so that it is taken once")
 		}
 		return gateway.Result{}, err
@@ -121,8 +122,8 @@ func chat(ctx context.Context, a *request) (gateway.Result, error) {
 	return turn.answer(w)
 }
 
-// leaves is the cause for which a call of a tool ends: nil where its caller
-// went away, and errLeaves where the gateway ends it.
+// leaves returns the cause with which a chat ends with its tool call: nil if
+// the caller disconnected, errLeft if the gateway ends the call.
 func leaves(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil
@@ -130,24 +131,24 @@ func leaves(ctx context.Context) error {
 	return errLeft
 }
 
-// Left reports whether a caller leaves what it asked for to go on without it.
+// Left reports whether a caller stopped waiting and leaves its task running.
 func Left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLeft) }
 
-// chatTurn is what is known of a turn from its stream.
+// chatTurn is what the stream of a turn has reported so far.
 type chatTurn struct {
 	agent    string
 	parallel bool
 	progress func(gateway.Progress)
 	begun    time.Time
 
-	accepted *api.ChatAccepted // as it was last told
+	accepted *api.ChatAccepted // the latest
 	started  bool
-	name     string // of the last event, result or error
+	name     string // of the last event: result or error
 	data     []byte
 }
 
-// event takes what the stream tells, and hands on what the caller is to know
-// while it waits.
+// event takes an event of the stream and passes on what the caller should
+// know while it waits.
 func (t *chatTurn) event(name string, data []byte) {
 	var at api.ChatAccepted
 	switch name {
@@ -165,7 +166,7 @@ func (t *chatTurn) event(name string, data []byte) {
 		return
 	case "":
 		if t.accepted == nil {
-			return // it begins
+			return // the turn begins
 		}
 	default:
 		return
@@ -173,8 +174,9 @@ func (t *chatTurn) event(name string, data []byte) {
 	t.tell()
 }
 
-// tell says how the turn fares: its place in line as it changes, and that it
-// still runs from time to time, for clients give up on what is silent.
+// tell reports progress: the position in the queue when it changes, and from
+// time to time that the turn still runs, because clients give up on silent
+// calls.
 func (t *chatTurn) tell() {
 	if t.progress == nil || t.accepted == nil {
 		return
@@ -196,14 +198,14 @@ func (t *chatTurn) tell() {
 	t.progress(p)
 }
 
-// chatDone is the answer to a turn that completed, with the seed's fields.
+// chatDone is the answer for a completed turn, with the seed's fields.
 type chatDone struct {
 	Status string `json:"status"`
 	api.ChatResponse
 	QueueID string `json:"queue_id"`
 }
 
-// chatGoesOn is the answer to a turn that has not ended.
+// chatGoesOn is the answer for a turn that has not ended.
 type chatGoesOn struct {
 	Status    string           `json:"status"`
 	Agent     string           `json:"agent"`
@@ -211,13 +213,13 @@ type chatGoesOn struct {
 	Execution api.ExecutionRef `json:"execution"`
 	Position  int              `json:"position,omitempty"`
 	ETA       *api.ETA         `json:"eta,omitempty"`
-	// WaitingFor is the account that keeps it.
+	// WaitingFor is the account that the turn waits for.
 	WaitingFor *api.WaitingFor `json:"waiting_for,omitempty"`
 	SessionID  string          `json:"session_id,omitempty"`
 	Next       string          `json:"next"`
 }
 
-// chatBusy is the seed's answer to a turn that was not taken.
+// chatBusy is the seed's answer for a turn that was refused.
 type chatBusy struct {
 	Status      string          `json:"status"`
 	Agent       string          `json:"agent"`
@@ -227,14 +229,14 @@ type chatBusy struct {
 	Details     json.RawMessage `json:"details"`
 }
 
-// answer is what the caller is told at last. w is nil where the wait was over.
+// answer is the final answer to the caller. w is nil if the wait ended first.
 func (t *chatTurn) answer(w *response) (gateway.Result, error) {
 	switch {
 	case t.name == "result":
 		return t.done()
 	case t.name == "error":
 		return t.refused(&response{status: http.StatusBadGateway, body: t.data})
-	case t.accepted != nil: // the wait is over, or the director stops
+	case t.accepted != nil: // the wait ended, or the director is stopping
 		return t.goesOn()
 	case w.status == http.StatusAccepted:
 		t.accepted = &api.ChatAccepted{}
@@ -280,8 +282,8 @@ func (t *chatTurn) goesOn() (gateway.Result, error) {
 	return newResult(out, text+"\n"+out.Next)
 }
 
-// refused tells that the agent is busy in the seed's words, and all else as an
-// error.
+// refused reports a busy agent with the seed's fields, and everything else as
+// an error.
 func (t *chatTurn) refused(w *response) (gateway.Result, error) {
 	err := refusalOf(w)
 	var r *refusal

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 )
 
-// chatSaid is what chat_with_agent answers.
+// chatSaid is the answer of chat_with_agent.
 type chatSaid struct {
 	Status      string           `json:"status"`
 	Agent       string           `json:"agent"`
@@ -35,7 +35,7 @@ type chatSaid struct {
 	Next        string           `json:"next"`
 }
 
-// hello is a turn with the agent coder.
+// hello returns the arguments of a turn with the agent coder.
 func hello(more ...args) args {
 	all := args{"agent": "coder", "message": "Hello"}
 	for _, m := range more {
@@ -46,8 +46,8 @@ func hello(more ...args) args {
 	return all
 }
 
-// Turns of one agent run one after the other, and while one waits its caller
-// hears how far it is.
+// Turns of one agent run one after the other. A waiting caller gets its
+// position as progress.
 func TestChatToolTakesTurns(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{})
@@ -91,8 +91,9 @@ func TestChatToolTakesTurns(t *testing.T) {
 	})
 }
 
-// The seed's answer to who comes when all places in line are taken, to the
-// field and in its order; it is no error, for a model is to plan with it.
+// If all waiting places are taken, the answer has exactly the seed's fields
+// in the seed's order. It is not an error, because a model should plan with
+// it.
 func TestChatToolSaysThatTheAgentIsBusy(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{engine: engine.Options{MaxChats: 1}})
@@ -129,8 +130,8 @@ func TestChatToolSaysThatTheAgentIsBusy(t *testing.T) {
 	})
 }
 
-// With parallel a turn runs at once beside the others, isolated, and where that
-// is full as well the caller is told so.
+// With parallel a turn runs at once beside the others, isolated. If the bypass
+// is full as well, the caller is told so.
 func TestChatToolInParallel(t *testing.T) {
 	y := newFixture(t, options{})
 	agent := y.agents["coder"]
@@ -161,8 +162,8 @@ func TestChatToolInParallel(t *testing.T) {
 	}
 }
 
-// A turn that takes longer than its caller waits goes on, and is followed by
-// its id; the caller had it in hand before its client gave up.
+// A turn that takes longer than its caller waits continues and can be
+// followed by its ID, which the caller got before its client gave up.
 func TestChatToolLeavesATurnToGoOn(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{})
@@ -191,9 +192,9 @@ func TestChatToolLeavesATurnToGoOn(t *testing.T) {
 	})
 }
 
-// A client that gives up, or whose user ends the call, takes its turn with it,
-// unless it said otherwise: nobody has the id, and who asks again would have
-// the work done twice.
+// If a client gives up, or its user ends the call, the turn is cancelled
+// unless the call says otherwise: nobody has the ID, and a repeated call would
+// do the work twice.
 func TestIncidentMCPClientGivesUpWithNoId(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{})
@@ -203,7 +204,7 @@ func TestIncidentMCPClientGivesUpWithNoId(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			calls := hello(args{"on_disconnect": way})
 			if way == "cancel" {
-				delete(calls, "on_disconnect") // the default
+				delete(calls, "on_disconnect") // so that the default applies
 			}
 			done := c.begin(ctx, "chat_with_agent", calls)
 			id := agent.AwaitStart(i + 1).QueueID
@@ -223,7 +224,7 @@ func TestIncidentMCPClientGivesUpWithNoId(t *testing.T) {
 	})
 }
 
-// A director that stops leaves turns to go on, whoever waits for them.
+// A stopping director lets turns continue, even if callers wait for them.
 func TestChatToolWhileTheDirectorStops(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
@@ -239,7 +240,8 @@ func TestChatToolWhileTheDirectorStops(t *testing.T) {
 	testkit.Wait(y.t, "the turn ends", func() bool { return y.task(id).State == signalbox.Completed })
 }
 
-// The same key waits for the turn of the first time, and gets its answer.
+// A second call with the same key waits for the first turn and gets its
+// answer.
 func TestChatToolWithAKey(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(legacyEra)
@@ -253,7 +255,7 @@ func TestChatToolWithAKey(t *testing.T) {
 	}
 }
 
-// Conversations are gone on with, or begun.
+// A call continues a conversation or begins a new one.
 func TestChatToolNamesTheConversation(t *testing.T) {
 	y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder", Auto: true}}})
 	c := y.connect(modernEra)
@@ -267,8 +269,8 @@ func TestChatToolNamesTheConversation(t *testing.T) {
 	}
 }
 
-// A turn that ends otherwise than well is an error with its reason, and never
-// without words.
+// A turn that does not complete is an error with its reason and a text that
+// is never empty.
 func TestChatToolThatFails(t *testing.T) {
 	y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder"}, {Name: "gone"}}})
 	c := y.connect(modernEra)
@@ -297,14 +299,15 @@ func TestChatToolThatFails(t *testing.T) {
 	if text := c.fails("chat_with_agent", args{"agent": "gone", "message": "m"}, signalbox.CodeAgentDown); !strings.Contains(text, "list_agents") || !strings.Contains(text, "Try again in 30 seconds.") {
 		t.Error(text)
 	}
-	// The seed's own word for the agent is understood.
+	// The seed's name for the agent is accepted.
 	if got := c.call("chat_with_agent", args{"agent_name": "coder", "message": "m", "wait_seconds": 0}, nil); got.IsError {
 		t.Error(got.text)
 	}
 }
 
-// A long turn is told of at every beat of its stream, for clients give up on
-// what is silent; what is none of the caller's business is not.
+// A long turn reports progress at every keep-alive of its stream, because
+// clients give up on silent calls. Events that do not concern the caller are
+// left out.
 func TestChatToolTellsThatItIsAlive(t *testing.T) {
 	got := queuetools.ChatProgress("coder", time.Now().Add(-45*time.Second),
 		"retry: 1000\n\n",

@@ -13,8 +13,8 @@ import (
 
 const mcpInitialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"example","version":"1.0.0"}}}`
 
-// An MCP session lives where it began. A client that a balancer sends to
-// another director goes on with it all the same.
+// An MCP session lives in the director where it began. A client that a load
+// balancer sends to another director can still continue it.
 func TestAnMCPSessionThroughAnotherDirector(t *testing.T) {
 	tools := map[string]*apitest.Tools{}
 	next := ""
@@ -47,8 +47,8 @@ func TestAnMCPSessionThroughAnotherDirector(t *testing.T) {
 		t.Errorf("%d calls at alfa, %d at bravo", len(tools["alfa"].Calls), len(tools["bravo"].Calls))
 	}
 
-	// A call that lasts tells its progress through the other director, and ends
-	// with its caller.
+	// A long call reports its progress through the other director, and ends when
+	// its caller disconnects.
 	s := make(chan apitest.Reply, 1)
 	go func() {
 		s <- alfa.Request("POST", "/mcp", `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"browser__open","arguments":{"url":"u"},"_meta":{"progressToken":1}}}`, accept, in)
@@ -59,8 +59,8 @@ func TestAnMCPSessionThroughAnotherDirector(t *testing.T) {
 		t.Errorf("%s", got.Body)
 	}
 
-	// The holder dies: 503 while its lease lasts, then 404, with which a client
-	// begins anew.
+	// The holder dies: the answer is 503 while its lease lasts, then 404, which
+	// tells the client to begin a new session.
 	bravo.Kill()
 	e := alfa.Request("POST", "/mcp", `{"jsonrpc":"2.0","id":9,"method":"tools/list"}`, accept, in).WantError(t, 503, signalbox.CodeUnavailable)
 	if !strings.Contains(e.Message, "this MCP session is with director bravo") {
@@ -72,7 +72,8 @@ func TestAnMCPSessionThroughAnotherDirector(t *testing.T) {
 	}
 }
 
-// What the server says unasked comes through as well, and ends with the session.
+// Unsolicited messages of the server come through as well, and end with the
+// session.
 func TestAnMCPStreamThroughAnotherDirector(t *testing.T) {
 	f := apitest.NewTools()
 	r := apitest.NewCluster(t, 2, apitest.WithTools(f))

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 )
 
-// docs/queue-tools.md has every tool of the queue with every argument.
+// docs/queue-tools.md lists every tool of the queue with every argument.
 func TestQueueToolsAreInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/queue-tools.md")
 	if err != nil {

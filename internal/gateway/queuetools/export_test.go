@@ -15,8 +15,8 @@ var arguments = map[string]any{
 	toolAgents: struct{}{}, toolQueue: struct{}{}, toolChat: chatArgs{}, toolLand: landArgs{},
 }
 
-// Arguments are the names of what a tool of the queue reads, but for
-// the seed's word for an agent, which no definition names.
+// Arguments returns the argument names that a tool of the queue reads, except
+// for the seed's name for an agent, which no definition has.
 func Arguments(tool string) []string {
 	var names []string
 	for _, f := range httpio.JSONFields(reflect.TypeOf(arguments[tool])) {
@@ -28,13 +28,13 @@ func Arguments(tool string) []string {
 	return names
 }
 
-// ChatProgress is what a caller of chat_with_agent is told of a stream that
-// began at that time and comes in those pieces.
+// ChatProgress returns the progress that a caller of chat_with_agent gets
+// from a stream that began at that time and arrives in these pieces.
 func ChatProgress(agent string, begun time.Time, pieces ...string) (news []string) {
 	turn := &chatTurn{agent: agent, begun: begun, progress: func(p gateway.Progress) { news = append(news, p.Message) }}
 	w := &response{header: http.Header{"Content-Type": {"text/event-stream"}}, event: turn.event}
 	for _, p := range pieces {
-		_, _ = w.Write([]byte(p)) // it has no errors
+		_, _ = w.Write([]byte(p)) // Write never fails
 	}
 	return news
 }

@@ -32,7 +32,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// fixture is a whole director with the queue's tools: a store on disk, a
+// fixture is a complete director with the queue's tools: a store on disk, a
 // dispatcher, fake agents, and the MCP endpoint behind a real listener.
 type fixture struct {
 	t      *testing.T
@@ -48,8 +48,8 @@ type fixture struct {
 type options struct {
 	engine engine.Options
 	token  string              // static
-	tasks  httpapi.ToolTasks   // nil: tool calls cannot be tasks
-	agents []agenttest.Options // coder, if there are none
+	tasks  httpapi.ToolTasks   // nil: tool calls cannot become tasks
+	agents []agenttest.Options // default: coder
 	more   []gateway.Provider
 }
 
@@ -59,7 +59,7 @@ const (
 	modernEra = "2026-07-28"
 )
 
-// soon is how long what happens soon may take on a busy machine.
+// soon bounds what should happen quickly, on a busy machine.
 const soon = time.Minute
 
 func newFixture(t *testing.T, o options) *fixture {
@@ -115,7 +115,7 @@ func newFixture(t *testing.T, o options) *fixture {
 	return y
 }
 
-// fleet starts agents, and the dispatcher, and waits until they are up.
+// fleet starts the agents and the dispatcher, and waits until they are up.
 func (y *fixture) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 	y.t.Helper()
 	if all == nil {
@@ -140,7 +140,7 @@ func (y *fixture) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 	}
 }
 
-// task is a task as it is stored.
+// task reads a task from the store.
 func (y *fixture) task(id string) signalbox.Task {
 	y.t.Helper()
 	t, err := y.store.Task(y.t.Context(), id)
@@ -150,7 +150,7 @@ func (y *fixture) task(id string) signalbox.Task {
 	return t
 }
 
-// token makes a token and returns its secret.
+// token creates a token and returns its secret.
 func (y *fixture) token(n identity.NewToken) string {
 	y.t.Helper()
 	_, secret, err := y.id.CreateToken(y.t.Context(), n)
@@ -160,15 +160,15 @@ func (y *fixture) token(n identity.NewToken) string {
 	return secret
 }
 
-// modelClient is an MCP client of the SDK, as a model has one.
+// modelClient is an MCP client of the SDK, as a model uses it.
 type modelClient struct {
 	*mcp.ClientSession
 	y        *fixture
-	outputs  map[string]*jsonschema.Resolved // schemas of what the tools answer
+	outputs  map[string]*jsonschema.Resolved // output schemas of the tools
 	progress chan *mcp.ProgressNotificationParams
 }
 
-// connect connects a client of that era, which sends the headers.
+// connect connects a client of this era, which sends the headers.
 func (y *fixture) connect(era string, headers ...string) *modelClient {
 	y.t.Helper()
 	transport := &http.Transport{}
@@ -202,7 +202,7 @@ func (s withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.RoundTripper.RoundTrip(r)
 }
 
-// schema is that of what a tool answers.
+// schema returns the output schema of a tool.
 func (c *modelClient) schema(tool string) *jsonschema.Resolved {
 	c.y.t.Helper()
 	if s := c.outputs[tool]; s != nil {
@@ -224,13 +224,14 @@ func (c *modelClient) schema(tool string) *jsonschema.Resolved {
 	return c.outputs[tool]
 }
 
-// said is what a tool answered.
+// said is the answer of a tool.
 type said struct {
 	*mcp.CallToolResult
 	text string
 }
 
-// answers is what a call came to; its structured content fits the schema.
+// answers checks the result of a call against the tool's output schema, and
+// returns its text.
 func (c *modelClient) answers(tool string, res *mcp.CallToolResult, err error, into any) said {
 	c.y.t.Helper()
 	if err != nil {
@@ -266,7 +267,7 @@ func (c *modelClient) answers(tool string, res *mcp.CallToolResult, err error, i
 	return s
 }
 
-// call calls a tool, whose answer is to be no error.
+// call calls a tool and expects success.
 func (c *modelClient) call(tool string, args, into any) said {
 	c.y.t.Helper()
 	res, err := c.CallTool(c.y.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
@@ -277,7 +278,7 @@ func (c *modelClient) call(tool string, args, into any) said {
 	return s
 }
 
-// fails calls a tool, whose answer is to be an error with that code.
+// fails calls a tool and expects an error with this code.
 func (c *modelClient) fails(tool string, args any, code signalbox.Code) string {
 	c.y.t.Helper()
 	res, err := c.CallTool(c.y.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
@@ -288,8 +289,8 @@ func (c *modelClient) fails(tool string, args any, code signalbox.Code) string {
 	return s.text
 }
 
-// begin calls a tool in the background. Its progress comes as news of the
-// client.
+// begin calls a tool in the background. Its progress goes to the client's
+// news.
 func (c *modelClient) begin(ctx context.Context, tool string, args any) <-chan func(into any) said {
 	done := make(chan func(any) said, 1)
 	params := &mcp.CallToolParams{Name: tool, Arguments: args}
@@ -301,7 +302,7 @@ func (c *modelClient) begin(ctx context.Context, tool string, args any) <-chan f
 	return done
 }
 
-// args are arguments of a tool.
+// args are the arguments of a tool.
 type args = map[string]any
 
 // inEras runs a test with a client of each era.

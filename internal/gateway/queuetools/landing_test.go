@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// worked submits a task and ends it with changes in a worktree.
+// worked submits a task and completes it with changes in a worktree.
 func (y *fixture) worked(c *modelClient, more args) taskSaid {
 	y.t.Helper()
 	var task, end taskSaid
@@ -30,7 +30,7 @@ func (y *fixture) worked(c *modelClient, more args) taskSaid {
 	return end
 }
 
-// A model lands work, sees where it is, and gives up.
+// A model lands work, follows the landing, and cancels one.
 func TestQueueToolsLandWork(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
@@ -73,7 +73,8 @@ func TestQueueToolsLandWork(t *testing.T) {
 	c.fails("submit_task", args{"prompt": "p", "land_method": "squash"}, signalbox.CodeValidation)
 }
 
-// Whoever may submit lands its own work; that of others needs the right to cancel it.
+// A caller with the scope submit can land its own work; landing other callers' work
+// needs the scope cancel.
 func TestQueueToolsLandWorkAsFarAsOneMay(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret})
 	mine := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "one", Scopes: []signalbox.Scope{signalbox.ScopeTool, signalbox.ScopeSubmit, signalbox.ScopeRead}}))...)

@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// refusal is an answer of the director that is no success. It has what
-// errors and chats that did not complete have.
+// refusal is an unsuccessful answer of the director. It has the fields of
+// errors and of chats that did not complete.
 type refusal struct {
 	status int
 	body   []byte
@@ -46,14 +46,14 @@ func refusalOf(w *response) error {
 	return r
 }
 
-// hasStatus reports whether an answer had one of the statuses.
+// hasStatus reports whether err is a refusal with one of the statuses.
 func hasStatus(err error, statuses ...int) bool {
 	var r *refusal
 	return errors.As(err, &r) && slices.Contains(statuses, r.status)
 }
 
-// hints say what to do in the words of tools, where the API speaks of
-// requests and of the command line.
+// hints say what to do in terms of tools; those of the API are in terms of
+// requests and the command line.
 var hints = map[signalbox.Code]string{
 	signalbox.CodeQueueFull:   "try again later; queue_status shows how much waits, cancel_task takes away what is no longer needed",
 	signalbox.CodeAgentDown:   "list_agents shows which agents are there; chat_with_agent with overflow persist waits for an agent to come back",
@@ -62,8 +62,8 @@ var hints = map[signalbox.Code]string{
 	signalbox.CodeNotFound:    "",
 }
 
-// refusedResult is the result of a call that came to nothing, in words for a
-// model. It has no structured content: that has the form of a success.
+// refusedResult is the result of a refused call, as text for a model. It has
+// no structured content, because that has the shape of a success.
 func refusedResult(err error) gateway.Result {
 	var r *refusal
 	if !errors.As(err, &r) {
@@ -91,13 +91,14 @@ func refusedResult(err error) gateway.Result {
 	return gateway.Result{Content: texts(b.String()), IsError: true}
 }
 
-// newResult is the result of a call: the same as JSON and as text.
+// newResult is the result of a call, with the same content as JSON and as
+// text.
 func newResult(structured any, text ...string) (gateway.Result, error) {
 	data, err := marshal(structured, "")
 	return gateway.Result{Content: texts(text...), Structured: data}, err
 }
 
-// texts are content blocks, without those that are empty.
+// texts returns content blocks for the texts that are not empty.
 func texts(all ...string) json.RawMessage {
 	type block struct {
 		Type string `json:"type"`
@@ -113,7 +114,7 @@ func texts(all ...string) json.RawMessage {
 	return data
 }
 
-// marshal leaves <, > and & as they are: models read it.
+// marshal leaves <, > and & unescaped, because models read the text.
 func marshal(v any, indent string) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -131,7 +132,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// etaWords says when a task may start, "" where that is not known.
+// etaWords says when a task may start; "" if that is unknown.
 func etaWords(e *api.ETA) string {
 	switch {
 	case e == nil:
@@ -142,12 +143,12 @@ func etaWords(e *api.ETA) string {
 	return fmt.Sprintf("it starts in about %.0f to %.0f s", e.LowSeconds, e.HighSeconds)
 }
 
-// followHint tells how to follow a task, with a wait that clients allow.
+// followHint says how to follow a task, with a wait that clients tolerate.
 func followHint(id string) string {
 	return fmt.Sprintf(`Ask task_status {"task_id": %q, "wait_seconds": %d} until it has ended.`, id, chatWait)
 }
 
-// joinContent are two lists of content blocks in one.
+// joinContent concatenates two lists of content blocks.
 func joinContent(a, b json.RawMessage) json.RawMessage {
 	var one, two []json.RawMessage
 	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &two) != nil {
@@ -163,13 +164,13 @@ func joinContent(a, b json.RawMessage) json.RawMessage {
 // request is one call of a tool of the queue.
 type request struct {
 	d    *Director
-	from *http.Request // in which the tool is called
+	from *http.Request // the request in which the tool is called
 	who  signalbox.Principal
 	tool gateway.Call
 }
 
-// read puts the arguments into the struct that into points to, as strictly as
-// a body is read.
+// read decodes the arguments into the struct that into points to, as strictly
+// as a request body.
 func (a *request) read(into any) error {
 	if len(a.tool.Arguments) == 0 {
 		return nil
@@ -181,14 +182,14 @@ func (a *request) read(into any) error {
 	return httpio.Bind(reflect.ValueOf(into).Elem(), tree, "")
 }
 
-// callerHeaders are the headers that say who asks, from where, and in which
+// callerHeaders are the headers that identify the caller, its origin and its
 // execution.
 var callerHeaders = []string{
 	"Authorization", "Cookie", httpio.SourceAgentHeader, httpio.ExecutionHeader, "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode",
 	"Forwarded", "X-Forwarded-For", "X-Real-Ip", "User-Agent", httpio.RequestIDHeader,
 }
 
-// request makes a request of the caller's own.
+// request makes a request on behalf of the caller.
 func (a *request) request(ctx context.Context, q httpio.Outgoing) (*http.Request, error) {
 	at := url.URL{Scheme: "http", Host: "director", Path: q.Path, RawQuery: q.Query.Encode()}
 	r, err := q.Request(ctx, at.String())
@@ -207,8 +208,8 @@ func (a *request) request(ctx context.Context, q httpio.Outgoing) (*http.Request
 	return r, nil
 }
 
-// ask sends a question on the way that all requests go, and puts the answer
-// into what into points to. Every answer but a success is an error.
+// ask sends a request through the director's handler and decodes the answer
+// into the value that into points to. Every answer but a success is an error.
 func (a *request) ask(ctx context.Context, q httpio.Outgoing, into any) error {
 	w, err := a.send(ctx, q, nil)
 	if err != nil {
@@ -220,8 +221,8 @@ func (a *request) ask(ctx context.Context, q httpio.Outgoing, into any) error {
 	return json.Unmarshal(w.body, into)
 }
 
-// send is ask for who wants the answer itself. event takes the events of one
-// that is a stream of them.
+// send is ask for callers that need the raw answer. event receives the events
+// of a streamed answer.
 func (a *request) send(ctx context.Context, q httpio.Outgoing, event func(name string, data []byte)) (*response, error) {
 	r, err := a.request(ctx, q)
 	if err != nil {
@@ -229,7 +230,7 @@ func (a *request) send(ctx context.Context, q httpio.Outgoing, event func(name s
 	}
 	w := &response{header: http.Header{}, event: event}
 	a.d.Handler.ServeHTTP(w, r)
-	if w.status == 0 { // nothing is answered to who has gone
+	if w.status == 0 { // the handler does not answer a caller that has gone
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -238,11 +239,12 @@ func (a *request) send(ctx context.Context, q httpio.Outgoing, event func(name s
 	return w, nil
 }
 
-// response takes an answer of the director.
+// response is the http.ResponseWriter that receives an answer of the
+// director.
 type response struct {
 	header http.Header
 	status int
-	body   []byte // of a stream: what has come of the next event
+	body   []byte // in a stream: the received part of the next event
 	event  func(name string, data []byte)
 }
 
@@ -259,15 +261,15 @@ func (w *response) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush is there because streams are flushed.
+// Flush does nothing; handlers that stream need it.
 func (w *response) Flush() {}
 
 func (w *response) streams() bool {
 	return w.event != nil && strings.HasPrefix(w.header.Get("Content-Type"), "text/event-stream")
 }
 
-// tell hands on the events that have come whole; a comment has neither name
-// nor data.
+// tell passes on the events that are complete; a comment has neither name nor
+// data.
 func (w *response) tell() {
 	for {
 		text, rest, whole := bytes.Cut(w.body, []byte("\n\n"))

@@ -16,13 +16,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// auth shows a token, and what else a client says of itself.
+// auth returns the header with a token, and more headers.
 func auth(token string, more ...string) []string {
 	return append([]string{"Authorization", "Bearer " + token}, more...)
 }
 
-// Each tool needs the right of what it does. One without it sees the tool and
-// is told which right is missing, and the refusal is in the audit log.
+// Each tool needs the scope of its action. A token without that scope sees
+// the tool and is told which scope is missing; the refusal is in the audit
+// log.
 func TestQueueToolsNeedRights(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret})
 	needs := map[string]signalbox.Scope{
@@ -68,7 +69,7 @@ func TestQueueToolsNeedRights(t *testing.T) {
 	}
 }
 
-// One that is limited to some agents sees and uses these alone.
+// A token limited to some agents sees and uses only these.
 func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
 	admin := y.connect(modernEra, auth(apitest.Secret)...)
@@ -102,8 +103,9 @@ func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
 	c.call("cancel_task", args{"task_id": mine.QueueID}, nil)
 }
 
-// An agent that calls the tools with its own token is known as itself: what it
-// asks for is part of the execution in which it asks, and comes from an agent.
+// An agent that calls the tools with its own token is identified as that
+// agent: its requests belong to the execution that makes them, and their
+// source is an agent.
 func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
@@ -121,7 +123,7 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 		y.agents["coder"].AwaitStart(1)
 		y.agents["coder"].Finish(child.QueueID, agenttest.End{})
 
-		// Of several executions it says which one calls.
+		// An agent with several executions names the one that calls.
 		admin.call("submit_task", args{"prompt": "p", "agent": "lead"}, &second)
 		y.agents["lead"].AwaitStart(2)
 		testkit.Wait(y.t, "both run", func() bool { return y.task(second.QueueID).State == signalbox.Working })
@@ -132,8 +134,8 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 		if row.ParentID != second.QueueID || !row.Waits || row.Mode != signalbox.ModeChat || row.Source != signalbox.SourceAgent {
 			t.Errorf("%+v", row)
 		}
-		// Coder asks lead in turn, all of whose slots wait for it: that would
-		// wait for ever, and is refused with what to do.
+		// Coder in turn calls lead, and all slots of lead wait for coder: that would
+		// deadlock, so it is refused with a hint.
 		other := y.token(identity.NewToken{Name: "of-coder", Agent: "coder"})
 		back := y.connect(era, auth(other)...)
 		busy := y.connect(era, auth(own, "X-Signalbox-Execution", root.QueueID)...).begin(t.Context(), "chat_with_agent", hello())
@@ -150,7 +152,7 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 		if !strings.Contains(text, "wait for itself") || !strings.Contains(text, "wait_seconds 0") {
 			t.Error(text)
 		}
-		back.call("chat_with_agent", args{"agent": "lead", "message": "m", "wait_seconds": 0}, nil) // without waiting it may
+		back.call("chat_with_agent", args{"agent": "lead", "message": "m", "wait_seconds": 0}, nil) // allowed without waiting
 		y.agents["coder"].Finish(run.QueueID, agenttest.End{Output: "hm"})
 		testkit.Receive(t, "the answer", turn)(nil)
 		y.agents["coder"].Finish(y.agents["coder"].AwaitStart(3).QueueID, agenttest.End{})
@@ -167,8 +169,8 @@ func (y *fixture) journal() []signalbox.Entry {
 	return entries
 }
 
-// Agents that call one another without end are stopped, in words that the last
-// one can act on.
+// Agents that call one another without end are stopped, with a message that
+// the last agent can act on.
 func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 	fleet := []agenttest.Options{}
 	for i := range signalbox.MaxCallDepth + 2 {
@@ -192,8 +194,8 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 	}
 }
 
-// What headers claim is believed from an agent's own token alone, here as
-// everywhere: the tools add no way around it.
+// Identity headers count only with an agent's own token, here as everywhere:
+// the tools add no way around this rule.
 func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	for _, headers := range [][]string{{"X-Source-Agent", "lead"}, {"X-Signalbox-Execution", "queue-01h00000000000000000000000"}} {
@@ -201,14 +203,14 @@ func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 		b.Do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit_task","arguments":{"prompt":"p"}}}`,
 			apitest.Bearer(apitest.Secret), apitest.Header(headers[0], headers[1])).WantError(t, 403, signalbox.CodeForbidden)
 	}
-	// The arguments cannot say who asks either.
+	// The arguments cannot set the identity either.
 	c := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "bot", Scopes: []signalbox.Scope{signalbox.ScopeTool, signalbox.ScopeSubmit}}))...)
 	for _, name := range []string{"source", "owner", "env", "waits", "parent_id"} {
 		if text := c.fails("submit_task", args{"prompt": "p", name: "lead"}, signalbox.CodeValidation); !strings.Contains(text, name+" is not a known field") {
 			t.Error(text)
 		}
 	}
-	// What is revoked while a call waits ends the call, and the turn with it.
+	// Revoking a token while a call waits ends the call and cancels its turn.
 	known, token, err := y.id.CreateToken(t.Context(), identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTool, signalbox.ScopeSubmit}})
 	if err != nil {
 		t.Fatal(err)
@@ -222,8 +224,8 @@ func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 	testkit.Wait(y.t, "the turn is cancelled", func() bool { return y.task(id).State == signalbox.Cancelled })
 }
 
-// Input that no client of good will sends is refused with the argument and the
-// rule, and nothing is stored.
+// Invalid input is refused with the name of the argument and the rule, and
+// nothing is stored.
 func TestQueueToolsRefuseBadInput(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
@@ -300,7 +302,7 @@ func TestQueueToolsRefuseBadInput(t *testing.T) {
 			t.Errorf("it was stored: %+v", e)
 		}
 	}
-	// Prompts may have whatever text there is.
+	// Prompts may contain any text.
 	var task taskSaid
 	c.call("submit_task", args{"prompt": "línea 1\n\t<b>2</b> & \"3\" \u2028 😀", "agent": "coder"}, &task)
 	if run := y.agents["coder"].AwaitStart(1); run.Prompt != "línea 1\n\t<b>2</b> & \"3\" \u2028 😀" {
@@ -308,7 +310,7 @@ func TestQueueToolsRefuseBadInput(t *testing.T) {
 	}
 }
 
-// An agent that plans takes back what it handed out, with its own token.
+// A planning agent can cancel tasks that it submitted, with its own token.
 func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	var root, child taskSaid

@@ -56,7 +56,7 @@ type submittedTask struct {
 	Next        string   `json:"next"`
 }
 
-// submit is submit_task.
+// submit implements submit_task.
 func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	var in submitArgs
 	if err := a.read(&in); err != nil {
@@ -96,7 +96,7 @@ func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	return newResult(out, strings.Join(append(lines, out.Next), "\n"))
 }
 
-// Arguments of the tools that are about one task.
+// Arguments of the tools for one task.
 type (
 	statusArgs struct {
 		TaskID      string `json:"task_id"`
@@ -112,9 +112,9 @@ type (
 	}
 )
 
-// taskID looks at an id, which is to stand in a path, and at a wait, which is
-// shorter here than in the API: a client gives up sooner. It returns the id that
-// the task has here.
+// taskID checks an ID, which becomes part of a path, and a wait, whose maximum
+// is lower than in the API because clients give up sooner. It returns the ID
+// that the task has here, which differs for imported tasks.
 func (a *request) taskID(ctx context.Context, given string, wait int) (string, error) {
 	id, err := a.d.ImportedID(ctx, given)
 	switch {
@@ -130,8 +130,8 @@ func (a *request) taskID(ctx context.Context, given string, wait int) (string, e
 	return id, nil
 }
 
-// askTools asks about a task as one of a tool. ok is false where it is none, or
-// none that the caller may see as one: then it is asked for in the queue.
+// askTools asks for a task as the task of a tool. ok is false if it is not one,
+// or not one that the caller may see: then the queue is asked.
 func (a *request) askTools(ctx context.Context, q httpio.Outgoing, into any) (ok bool, err error) {
 	if !a.d.ToolTasks {
 		return false, nil
@@ -143,7 +143,7 @@ func (a *request) askTools(ctx context.Context, q httpio.Outgoing, into any) (ok
 	return err == nil, err
 }
 
-// output is task_output.
+// output implements task_output.
 func output(ctx context.Context, a *request) (gateway.Result, error) {
 	var in outputArgs
 	err := a.read(&in)
@@ -189,7 +189,7 @@ type taskOutput struct {
 	Done      bool   `json:"done"`
 }
 
-// newTaskOutput cuts a log to what one call gives.
+// newTaskOutput cuts the log to the size of one answer.
 func newTaskOutput(o *api.Output) taskOutput {
 	out := taskOutput{QueueID: o.QueueID, State: o.State, Seq: o.Seq, Text: o.Text, Next: o.Next, Truncated: o.Truncated, Done: o.Done}
 	if len(out.Text) <= maxOutput {
@@ -200,11 +200,11 @@ func newTaskOutput(o *api.Output) taskOutput {
 		end--
 	}
 	out.Text, out.Done = out.Text[:end], false
-	out.Next = min(o.Next, o.Seq+int64(end)) // what was no UTF-8 is shorter in the log than here
+	out.Next = min(o.Next, o.Seq+int64(end)) // invalid UTF-8 is shorter in the log than here
 	return out
 }
 
-// cancel is cancel_task.
+// cancel implements cancel_task.
 func cancel(ctx context.Context, a *request) (gateway.Result, error) {
 	var in cancelArgs
 	err := a.read(&in)
@@ -248,7 +248,7 @@ type landArgs struct {
 	Drop        bool   `json:"drop"`
 }
 
-// land is land_task.
+// land implements land_task.
 func land(ctx context.Context, a *request) (gateway.Result, error) {
 	var in landArgs
 	err := a.read(&in)
@@ -281,7 +281,7 @@ func land(ctx context.Context, a *request) (gateway.Result, error) {
 	return newResult(out, in.TaskID+": "+got.Text+".", out.Next)
 }
 
-// taskLanding is the way of a task's work to a branch.
+// taskLanding describes the landing of a task's work on a branch.
 type taskLanding struct {
 	State    string `json:"state"`
 	Text     string `json:"text"`
@@ -297,7 +297,7 @@ func landingOf(l *api.Landing) *taskLanding {
 	return &taskLanding{l.State, l.Text, l.Onto, l.LandTask, l.Turn, l.Rounds, l.Commit, l.URL}
 }
 
-// goesOn reports whether the work of an ended task is on its way.
+// goesOn reports whether the landing of an ended task continues.
 func (l *taskLanding) goesOn() bool {
 	return l != nil && (&signalbox.Landing{State: signalbox.LandingState(l.State)}).Active()
 }
@@ -319,7 +319,7 @@ type toolAgent struct {
 	ParallelInUse int    `json:"parallel_in_use,omitempty"`
 }
 
-// agents is list_agents.
+// agents implements list_agents.
 func agents(ctx context.Context, a *request) (gateway.Result, error) {
 	if err := a.read(&struct{}{}); err != nil {
 		return gateway.Result{}, err
@@ -367,11 +367,11 @@ type toolQueues struct {
 	MaxChats  int             `json:"max_chats"`
 	OldestAge int64           `json:"oldest_age_seconds"`
 	Agents    api.AgentCounts `json:"agents"`
-	// Tools are the tool calls that are tasks, where there can be any.
+	// Tools counts the tool calls that are tasks; nil if there can be none.
 	Tools  *api.ToolTaskCounts `json:"tool_tasks,omitempty"`
 	Queues []queueDepth        `json:"queues"`
 	Paused []api.Pause         `json:"paused"`
-	// Accounts are those that are not open.
+	// Accounts are the accounts that are not open.
 	Accounts []toolAccount `json:"accounts_not_open"`
 }
 
@@ -382,7 +382,7 @@ type toolAccount struct {
 	Text    string     `json:"text"`
 	Until   *time.Time `json:"until,omitempty"`
 	Agents  []string   `json:"agents"`
-	Waiting int        `json:"waiting"` // with the parked ones
+	Waiting int        `json:"waiting"` // includes parked tasks
 }
 
 type queueDepth struct {
@@ -390,7 +390,7 @@ type queueDepth struct {
 	Depth int    `json:"depth"`
 }
 
-// queue is queue_status.
+// queue implements queue_status.
 func queue(ctx context.Context, a *request) (gateway.Result, error) {
 	if err := a.read(&struct{}{}); err != nil {
 		return gateway.Result{}, err
@@ -419,7 +419,7 @@ func queue(ctx context.Context, a *request) (gateway.Result, error) {
 	if out.Paused == nil {
 		out.Paused = []api.Pause{}
 	}
-	counts, err := a.d.Engine.Read().Counts(ctx) // no route has them; whoever may ask for the queue may know them
+	counts, err := a.d.Engine.Read().Counts(ctx) // no route returns them; whoever may read the queue may read them
 	if err != nil {
 		return gateway.Result{}, err
 	}

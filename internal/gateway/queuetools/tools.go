@@ -1,6 +1,6 @@
-// Package queuetools is the queue itself as MCP tools: submit a task, follow it,
-// chat with an agent. A call asks the HTTP API, in process, as the same caller,
-// so that rights, limits, audit and texts are those of the API.
+// Package queuetools offers the queue itself as MCP tools: submit a task, follow
+// it, chat with an agent. A call goes through the HTTP API, in process, as the
+// same caller, so that rights, limits, audit and texts are those of the API.
 package queuetools
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// serverName is the name under which the gateway has the queue's tools.
+// serverName is the gateway's name for the server of the queue's tools.
 const serverName = "signalbox"
 
 // The queue's own tools.
@@ -43,13 +43,13 @@ const (
 
 // Limits of the queue's tools.
 const (
-	maxWait     = 60   // seconds that task_status and task_output wait at most
-	maxChatWait = 3600 // seconds that chat_with_agent waits at most
-	chatWait    = 50   // unless it is told: many clients give up on a call after 60
+	maxWait     = 60   // maximum wait of task_status and task_output, in seconds
+	maxChatWait = 3600 // maximum wait of chat_with_agent, in seconds
+	chatWait    = 50   // default: many clients give up on a call after 60 s
 	maxOutput   = 32 << 10
 )
 
-// timeouts bound the calls, above all that they may be told to wait.
+// timeouts bound the calls, including the longest wait that each may ask for.
 var timeouts = map[string]time.Duration{
 	toolStatus: 2 * time.Minute, toolOutput: 2 * time.Minute, toolChat: maxChatWait*time.Second + time.Minute,
 }
@@ -57,11 +57,11 @@ var timeouts = map[string]time.Duration{
 //go:embed queuetools.json
 var definitions []byte
 
-// Tools are the queue itself as tools, for the gateway: whoever has the
-// tools can submit tasks, follow them and talk with agents. A call asks the
+// Tools is the provider of the queue's tools for a gateway: callers of the
+// tools can submit tasks, follow them and talk to agents. A call goes to the
 // director's own handlers as the same caller, so that rights, limits, rules,
-// audit and texts are those of the HTTP API. It has nothing to do with a
-// gateway alone, which has no queue.
+// audit and texts are those of the HTTP API. A gateway without a director
+// does not use it, because it has no queue.
 type Tools struct {
 	tools []gateway.Tool
 	since time.Time
@@ -70,7 +70,7 @@ type Tools struct {
 
 var _ gateway.Provider = (*Tools)(nil)
 
-// New makes the tools. They answer after Bind.
+// New makes the tools. They work only after Bind.
 func New() *Tools {
 	var all []json.RawMessage
 	if err := json.Unmarshal(definitions, &all); err != nil {
@@ -92,41 +92,41 @@ func New() *Tools {
 	return p
 }
 
-// Director is what the tools ask.
+// Director is the director that the tools call.
 type Director struct {
 	Handler http.Handler // the whole HTTP API
-	// ImportedID is the id that a task has here, for one that may be from another store.
+	// ImportedID returns the ID that a task has here; the given ID may be from another
+	// store.
 	ImportedID func(ctx context.Context, id string) (string, error)
 	Engine     *engine.Engine
-	ToolTasks  bool // calls of tools can be tasks
+	ToolTasks  bool // calls of tools can become tasks
 	Log        *slog.Logger
 }
 
-// Bind says which director answers.
+// Bind sets the director.
 func (p *Tools) Bind(d Director) { p.d.Store(&d) }
 
-// Name is that of the provider.
+// Name is the name of the provider.
 func (p *Tools) Name() string { return serverName }
 
-// Start has nothing to start.
+// Start does nothing.
 func (p *Tools) Start(context.Context, func()) error { return nil }
 
-// Tools are always the same.
+// Tools returns the tools, which never change.
 func (p *Tools) Tools() []gateway.Tool { return p.tools }
 
-// EndSession has nothing to end: no tool of the queue has sessions.
+// EndSession does nothing: no tool of the queue has sessions.
 func (p *Tools) EndSession(string) {}
 
-// Server describes it.
+// Server is always ready.
 func (p *Tools) Server() gateway.Server {
 	return gateway.Server{Name: serverName, Kind: gateway.KindInternal, State: gateway.StateReady, Tools: len(p.tools), Since: p.since}
 }
 
-// Close has nothing to close.
+// Close does nothing.
 func (p *Tools) Close() error { return nil }
 
-// Call answers a call. All that is refused is a result, which the model gets
-// to read.
+// Call answers a call. A refusal is a result, so that the model can read it.
 func (p *Tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 	from, ok := ctx.Value(callerKey{}).(caller)
 	a := request{d: p.d.Load(), from: from.request, who: from.who, tool: c}
@@ -145,7 +145,7 @@ func (p *Tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error
 		return gateway.Result{}, err // its caller has gone
 	}
 	var refused *refusal
-	if !errors.As(err, &refused) { // that one is in the log already, if it belongs there
+	if !errors.As(err, &refused) { // a refusal is already in the log, if it belongs there
 		if body, what := httpio.ErrorBody(err); what.Hidden {
 			a.d.Log.Error("a tool of the queue failed", "tool", c.Tool, "code", body.Error, "error", err)
 		}
@@ -155,14 +155,14 @@ func (p *Tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error
 
 type callerKey struct{}
 
-// caller is who calls a tool, and the request in which.
+// caller is the caller of a tool and the request in which it calls.
 type caller struct {
 	request *http.Request
 	who     signalbox.Principal
 }
 
-// WithCaller notes the request in which a tool is called, and who sent it: the
-// queue's tools ask as the same caller.
+// WithCaller stores the request in which a tool is called, and its principal,
+// in the context: the queue's tools act as this caller.
 func WithCaller(r *http.Request, who signalbox.Principal) context.Context {
 	return context.WithValue(r.Context(), callerKey{}, caller{r, who})
 }
@@ -174,7 +174,7 @@ func waitQuery(seconds int) url.Values {
 	return url.Values{"wait": {strconv.Itoa(seconds)}}
 }
 
-// status is task_status.
+// status implements task_status.
 func status(ctx context.Context, a *request) (gateway.Result, error) {
 	var in statusArgs
 	err := a.read(&in)
@@ -200,7 +200,7 @@ func status(ctx context.Context, a *request) (gateway.Result, error) {
 	out := statusOfTask(&t)
 	if !out.Ended && t.StartedAt == nil {
 		var why api.Why
-		if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue/" + id + "/why"}, &why); err == nil { // a word more; the rest stands without
+		if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue/" + id + "/why"}, &why); err == nil { // optional: the answer is complete without it
 			out.WaitsFor = why.Summary
 		}
 	}
@@ -235,8 +235,8 @@ type taskStatus struct {
 	Next        string          `json:"next,omitempty"`
 }
 
-// taskChanges is what a run changed in its repository: the figures alone, for a patch may fill
-// the context of a model.
+// taskChanges describes what a run changed in its repository, as figures only: a patch could
+// fill the context of a model.
 type taskChanges struct {
 	Branch       string `json:"branch,omitempty"`
 	Base         string `json:"base,omitempty"`
@@ -248,11 +248,12 @@ type taskChanges struct {
 	summary      string
 }
 
-// taskChecks is what the checks of a run said; the message of the task quotes what one printed.
+// taskChecks are the states of a run's checks; the task's message quotes the output of a failed
+// one.
 type taskChecks struct {
 	State   string            `json:"state"`
 	Rounds  int               `json:"rounds"`
-	Checks  map[string]string `json:"checks,omitempty"` // state of each
+	Checks  map[string]string `json:"checks,omitempty"` // by name: the state
 	Message string            `json:"message,omitempty"`
 	summary string
 }
@@ -309,8 +310,8 @@ func statusOfCall(t *api.ToolTask) *taskStatus {
 	return s
 }
 
-// taskResult tells how a task is; what its tool answered stands behind it as it
-// was, for it may be more than text.
+// taskResult reports the state of a task. The answer of its tool is appended
+// unchanged, because it may be more than text.
 func taskResult(s *taskStatus, answer *api.ToolResult) (gateway.Result, error) {
 	if !s.Ended {
 		s.Next = followHint(s.QueueID)

@@ -22,10 +22,10 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// queueTools are the tools in the order in which lists have them.
+// queueTools are the tools in the order of lists.
 var queueTools = []string{"cancel_task", "chat_with_agent", "land_task", "list_agents", "queue_status", "submit_task", "task_output", "task_status"}
 
-// taskSaid is what the tools about tasks answer.
+// taskSaid is the answer of the tools for tasks.
 type taskSaid struct {
 	QueueID  string  `json:"queue_id"`
 	State    string  `json:"state"`
@@ -61,7 +61,7 @@ type outputSaid struct {
 	Done      bool   `json:"done"`
 }
 
-// A model plans with the tools alone: it looks who is there, submits, waits for
+// A model can plan with the tools alone: it lists agents, submits, waits for
 // the end, and reads the answer.
 func TestQueueToolsPlan(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
@@ -128,8 +128,8 @@ func TestQueueToolsPlan(t *testing.T) {
 	})
 }
 
-// At a limit of its provider a task is parked: its status says for what and until when, and
-// that of the queue names the account.
+// A task that reaches a limit of its provider is parked: task_status names the cause and
+// the time, and queue_status names the account.
 func TestQueueToolsAtALimit(t *testing.T) {
 	y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder", Kind: "claude", Account: "claude-1"}}})
 	c := y.connect(modernEra)
@@ -200,8 +200,8 @@ func TestQueueToolsCancel(t *testing.T) {
 	})
 }
 
-// A task that failed is told with its reason and what it left behind; the call
-// itself is no error.
+// The status of a failed task has its reason and what the task left behind;
+// the call itself is not an error.
 func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
@@ -227,7 +227,7 @@ func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
 	}
 }
 
-// The checks of a task are told by their states, without what they printed.
+// The checks of a task are reported by state, without their output.
 func TestQueueToolsTellWhatChecksSaid(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
@@ -246,8 +246,8 @@ func TestQueueToolsTellWhatChecksSaid(t *testing.T) {
 	}
 }
 
-// What a call gives of a log is bounded; what follows is read piece by piece
-// until the end, and nothing is lost or told twice.
+// One call returns a bounded part of the log; the rest is read piece by piece
+// until the end, without gaps or duplicates.
 func TestQueueToolsReadOutputInPieces(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(legacyEra)
@@ -292,7 +292,7 @@ func TestQueueToolsReadOutputInPieces(t *testing.T) {
 	}
 }
 
-// The work queue is full: the model is told when to come back, and what it can
+// If the work queue is full, the model is told when to retry and what it can
 // do.
 func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
 	y := newFixture(t, options{engine: engine.Options{MaxSize: 1}})
@@ -313,8 +313,8 @@ func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
 	}
 }
 
-// The definitions say all that the tools read, and nothing else; they are
-// complete, and every schema is one.
+// The definitions name every argument that the tools read, and nothing else;
+// they are complete, and every schema is valid.
 func TestQueueToolsAreDefined(t *testing.T) {
 	y := newFixture(t, options{agents: []agenttest.Options{}})
 	list, err := y.connect(modernEra).ListTools(t.Context(), nil)
@@ -363,7 +363,7 @@ func TestQueueToolsAreDefined(t *testing.T) {
 	}
 }
 
-// Without a director behind them, and on a gateway alone, the tools say so.
+// Without a director, and on a gateway without one, the tools say so.
 func TestQueueToolsNeedADirector(t *testing.T) {
 	b := apitest.New(t)
 	alone := queuetools.New()
@@ -375,7 +375,7 @@ func TestQueueToolsNeedADirector(t *testing.T) {
 	}
 }
 
-// The tools are there by the other way in as well, with the same rules.
+// The tools also work over REST, with the same rules.
 func TestQueueToolsOverREST(t *testing.T) {
 	y := newFixture(t, options{})
 	b := &apitest.Fixture{T: t, Server: y.dir}
@@ -397,14 +397,15 @@ func TestQueueToolsOverREST(t *testing.T) {
 	}
 }
 
-// namesake is a provider whose tools have names of the queue's.
+// namesake is a provider whose tools have the names of the queue's tools.
 type provider = queuetools.Tools // a name that differs from its method Tools
 
 type namesake struct{ *provider }
 
 func (namesake) Name() string { return "other" }
 
-// A tool with the name of one of the queue's is a mistake, whoever has it.
+// A tool with the name of one of the queue's tools is an error, whichever
+// provider has it.
 func TestQueueToolsKeepTheirNames(t *testing.T) {
 	for _, providers := range [][]gateway.Provider{
 		{queuetools.New(), namesake{queuetools.New()}},
@@ -419,8 +420,8 @@ func TestQueueToolsKeepTheirNames(t *testing.T) {
 	}
 }
 
-// Without a request to answer, as from a gateway of another kind, a call says
-// where the tools are.
+// A call without an HTTP request, as from another kind of gateway, is told
+// where to call the tools.
 func TestQueueToolsAnswerTheDirectorsCallsAlone(t *testing.T) {
 	y := newFixture(t, options{agents: []agenttest.Options{}})
 	for _, tools := range []*queuetools.Tools{y.tools, queuetools.New()} {

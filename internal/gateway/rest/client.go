@@ -25,7 +25,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/retryafter"
 )
 
-// Action is a tool that makes requests.
+// Action is a tool whose calls are HTTP requests.
 type Action struct {
 	Tool   gateway.Tool
 	Schema *Schema
@@ -34,7 +34,7 @@ type Action struct {
 	Secrets []string
 }
 
-// Request is what an upstream is asked.
+// Request is a request to an upstream.
 type Request struct {
 	Method string
 	URL    string
@@ -69,7 +69,7 @@ func NewClient(reach EgressPolicy) *Client {
 	}
 }
 
-// Check says whether a call fits its tool, without making a request.
+// Check validates the arguments of a call, without making a request.
 func (c *Client) Check(a *Action, call gateway.Call) error {
 	_, err := a.request(call)
 	return err
@@ -92,8 +92,8 @@ func (c *Client) Call(ctx context.Context, a *Action, call gateway.Call) (gatewa
 	return answer.result(), nil
 }
 
-// redact replaces secrets by ***, also in their JSON form. Longer secrets come first, so that
-// no rest of one with a common prefix is left.
+// redact replaces secrets by ***, also in their JSON form. Longer secrets are replaced first,
+// so that a secret with a shorter one as its prefix disappears whole.
 func redact(body []byte, secrets []string) []byte {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
@@ -120,21 +120,21 @@ func (a *Action) request(call gateway.Call) (*Request, error) {
 	return a.Build(args, raw)
 }
 
-// Answer is what an upstream answered.
+// Answer is the response of an upstream.
 type Answer struct {
 	Status int
-	Type   string // its media type
+	Type   string // media type
 	Body   []byte
 	url    *url.URL
 	method string
 	// refused: the request was not processed. wait is how long the upstream wants to be left
-	// alone; 0: it did not say.
+	// alone; 0: it gave no time.
 	refused bool
 	wait    time.Duration
 }
 
-// Do makes a request and reads an answer of at most max bytes. Its errors are *signalbox.Error
-// or the context's; they contain only the host of the request.
+// Do makes a request and reads an answer of at most max bytes. Its error is a *signalbox.Error
+// or the context's error, and contains only the host of the request.
 func (c *Client) Do(ctx context.Context, r *Request, max int64) (*Answer, error) {
 	if !c.register() {
 		return nil, signalbox.Errorf(signalbox.CodeToolDown, "the tool is being shut down")
@@ -161,7 +161,7 @@ func (c *Client) Do(ctx context.Context, r *Request, max int64) (*Answer, error)
 		return nil, failure(ctx, req.URL, err, connected.Load())
 	}
 	defer resp.Body.Close()
-	if resp.ContentLength > max && r.Method != http.MethodHead { // which says how much a GET would bring
+	if resp.ContentLength > max && r.Method != http.MethodHead { // for HEAD it is the length of the GET response
 		return nil, tooLarge(req.URL, max)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, max+1))
@@ -211,7 +211,7 @@ func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 		return ctx.Err()
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // without the URL, in whose query a secret may stand
+		err = wrapped.Err // drops the URL, whose query may contain a secret
 	}
 	var refused *egressError
 	switch {
@@ -250,9 +250,10 @@ func (c *Client) Close() {
 
 // EgressPolicy says which hosts a Client may connect to.
 type EgressPolicy struct {
-	// Named are configured hosts without port. An IP address here is always allowed.
+	// Named are the configured hosts, without port. An IP address here is always
+	// allowed.
 	Named []string
-	// Private allows other hosts, not named in the configuration, in private networks.
+	// Private allows hosts in private networks that the configuration does not name.
 	Private bool
 }
 
@@ -264,7 +265,7 @@ type egressError struct{ why string }
 
 func (e *egressError) Error() string { return e.why }
 
-// Check returns why a host is forbidden, as far as its name tells.
+// Check returns why a host is forbidden, as far as its name shows.
 func (r EgressPolicy) Check(host string) error {
 	host = normalizeHost(host)
 	if r.names(host) {
@@ -279,7 +280,7 @@ func (r EgressPolicy) Check(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return r.checkIP(ip, false)
 	}
-	return nil // a name: the dialer sees what it resolves to
+	return nil // a name: the dialer checks the resolved address
 }
 
 func (r EgressPolicy) checkIP(ip netip.Addr, named bool) error {
@@ -327,8 +328,8 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	return plain.DialContext(ctx, network, address)
 }
 
-// proxy is the proxy of the environment, as other programs use it. The administrator vouches
-// for its address.
+// proxy is the proxy from the environment, as other programs use it. Its address is trusted,
+// because the administrator set it.
 func (d *dialer) proxy(r *http.Request) (*url.URL, error) {
 	p, err := http.ProxyFromEnvironment(r)
 	if p == nil || err != nil {
@@ -352,13 +353,13 @@ func (d *dialer) isProxy(address string) bool {
 	return slices.Contains(d.proxies, address)
 }
 
-// errRedirect is a redirect that is not followed.
+// errRedirect is the error of a redirect that is not followed.
 var errRedirect = errors.New("redirect")
 
 const maxRedirects = 5
 
-// sameOrigin follows up to five redirects within the host: configured headers are meant for it
-// alone.
+// sameOrigin follows up to five redirects within the host: configured headers are meant only
+// for this host.
 func sameOrigin(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	upgrade := first.Scheme == "http" && next.URL.Scheme == "https" && first.Port() == "" && next.URL.Port() == "" && first.Hostname() == next.URL.Hostname()

@@ -69,7 +69,7 @@ func TestContentKinds(t *testing.T) {
 	}
 }
 
-// A 100 MB answer ends its own call and no other.
+// An answer of 100 MB fails only its own call.
 func TestIncidentHugeAnswer(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		url, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func TestIncidentHugeAnswer(t *testing.T) {
 	}
 }
 
-// What a HEAD is told of is not sent.
+// The answer to a HEAD may announce a large body that is never sent.
 func TestHeadOfHugeResource(t *testing.T) {
 	url, _ := upstream(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", fmt.Sprint(100<<20)) })
 	r := mustCall(t, mustNew(t, toolconf.RestTool{Name: "t", Method: "HEAD", URL: url}), "rest__t", "")
@@ -103,8 +103,8 @@ func TestHeadOfHugeResource(t *testing.T) {
 	}
 }
 
-// An upstream that never answers holds a call until its time is over, and is
-// told by the closed connection.
+// A call to an upstream that never answers ends at its timeout, and the
+// upstream sees the connection close.
 func TestIncidentNeverAnswering(t *testing.T) {
 	asked, told := make(chan bool, 1), make(chan bool, 1)
 	url, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestIncidentNeverAnswering(t *testing.T) {
 	wantCode(t, err, signalbox.CodeToolDown, "shut down")
 }
 
-// Errors name the host, and never what may be secret.
+// Errors name the host, and never anything that may be secret.
 func TestNetworkErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -196,7 +196,7 @@ func sscan(path string, n *int) bool {
 	return err == nil
 }
 
-// A host header of the configuration is the name that is asked for.
+// A configured Host header sets the requested host name.
 func TestHostHeader(t *testing.T) {
 	url, last := upstream(t, ok)
 	mustCall(t, mustNew(t, toolconf.RestTool{Name: "t", URL: url, Headers: map[string]string{"host": "api.example.test"}}), "rest__t", "")
@@ -205,11 +205,11 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestAttackUpstreamEchoesSecrets: what an upstream says of our headers, as pages
-// for debugging do, shows no secret; what a caller sent it does.
+// TestAttackUpstreamEchoesSecrets: if an upstream echoes the request headers, as
+// debug pages do, configured secrets are masked; values from the caller are not.
 func TestAttackUpstreamEchoesSecrets(t *testing.T) {
 	const key, odd = "canary-of-a-header", `can"ary\of-another`
-	const stem, tail = "secret", "-and-the-rest" // one secret begins another
+	const stem, tail = "secret", "-and-the-rest" // one secret is the prefix of another
 	page, seen := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		said, _ := json.Marshal(map[string]any{"headers": r.Header, "query": r.URL.RawQuery})
@@ -238,7 +238,8 @@ func TestAttackUpstreamEchoesSecrets(t *testing.T) {
 	}
 }
 
-// An answer that says that the request was not processed is no answer of the tool.
+// A response that says that the request was not processed is not an answer of the
+// tool.
 func TestRefusedRequest(t *testing.T) {
 	for name, x := range map[string]struct {
 		status  int

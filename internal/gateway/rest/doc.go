@@ -4,17 +4,18 @@
 //	              do they    fill the  method,     the one    content kinds
 //	              fit?       templates URL, body   way out    by media type
 //
-// Templates: ${parameters.NAME}, nested as ${parameters.a.b} or
-// ${parameters.list[0].b}, in the URL, the values of headers and the strings of
-// the body. A template that is all of a
-// query value, a header or a member of the body may go without its argument:
-// the pair, the header, the member is then left out. Anywhere else its
-// argument is required.
+// Templates have the form ${parameters.NAME}, nested as ${parameters.a.b} or
+// ${parameters.list[0].b}. They may stand in the URL, in values of headers and
+// in strings of the body. A template that is the whole value of a query
+// parameter, a header or a member of the body is optional: without its argument
+// that parameter, header or member is left out. Anywhere else the argument is
+// required.
 //
-// What the arguments cannot do, whatever they are: choose the scheme, the host
-// or the port, leave their segment of the path, or add a header. Nor does a
-// request reach a link-local or metadata address that the configuration does
-// not name itself, by whatever name or redirect it gets there.
+// Arguments can never choose the scheme, the host or the port, leave their
+// segment of the path, or add a header. A request also never reaches a
+// link-local or metadata address that the configuration does not name itself,
+// whatever name or redirect leads there.
 //
-// Package openapi makes its tools of an Action each, and uses the same Client.
+// Package openapi makes an Action for each of its tools, and uses the same
+// Client.
 package rest

@@ -2,7 +2,7 @@ package rest
 
 import "github.com/signalbox-ai/signalbox/internal/gateway"
 
-// BuildForTest is the request that a call makes.
+// BuildForTest returns the request of a call.
 func BuildForTest(p *Provider, call gateway.Call) (*Request, error) {
 	_, a, err := p.find(call.Tool)
 	if err != nil {

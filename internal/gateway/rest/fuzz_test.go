@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// FuzzSchema: whatever a tool says of its arguments, its schema is refused or it
-// checks any arguments to an end, refuses them as a mistake of the caller, and
-// takes no call that lacks what it requires.
+// FuzzSchema: a tool's schema is either refused, or its check of arguments
+// always ends, reports mistakes as the caller's, and never accepts a call
+// without a required argument.
 func FuzzSchema(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`, `{"$ref":"#"}`, `{"properties":{"a":{"$ref":"#/properties/a"}}}`, `{"type":"array"}`, `[]`, ``, `{"required":"a"}`,

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// A call that does not fit its tool takes no turn, and one whose caller goes
-// away gives its slot up.
+// A call with invalid arguments takes no slot, and a call whose caller
+// disconnects releases its slot.
 func TestThroughTheGateway(t *testing.T) {
 	asked := make(chan struct{})
 	url, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Provider has all REST tools of the configuration.
+// Provider offers all REST tools of the configuration.
 type Provider struct{ *Actions }
 
 var (
@@ -20,7 +20,7 @@ var (
 	_ gateway.Checker  = (*Provider)(nil)
 )
 
-// New reads the tools. All mistakes are reported together.
+// New parses the tools. It reports all mistakes together.
 func New(tools []toolconf.RestTool) (*Provider, error) {
 	var reach EgressPolicy
 	var all []*Action
@@ -50,8 +50,8 @@ func New(tools []toolconf.RestTool) (*Provider, error) {
 // Start does nothing: each call makes its own request.
 func (*Provider) Start(context.Context, func()) error { return nil }
 
-// Actions are tools whose calls are requests, with their client and status: all of a
-// gateway.Provider but its name and its start.
+// Actions are tools whose calls are HTTP requests, with their client and status: all
+// of a gateway.Provider but Start.
 type Actions struct {
 	mu      sync.Mutex
 	server  gateway.Server
@@ -60,7 +60,7 @@ type Actions struct {
 	client  *Client
 }
 
-// NewActions makes one that is starting and has no tools.
+// NewActions returns Actions in the state starting, without tools.
 func NewActions(name string, kind gateway.Kind) *Actions {
 	return &Actions{server: gateway.Server{Name: name, Kind: kind, State: gateway.StateStarting, Since: time.Now()}}
 }
@@ -82,7 +82,7 @@ func (a *Actions) Ready(reach EgressPolicy, all []*Action) bool {
 	return true
 }
 
-// Failed sets the error.
+// Failed sets the error in the status.
 func (a *Actions) Failed(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *Actions) Failed(err error) {
 // Name is that of the provider.
 func (a *Actions) Name() string { return a.Server().Name }
 
-// Tools are all of them, whether anyone answers them or not.
+// Tools returns all tools, whether their upstreams answer or not.
 func (a *Actions) Tools() []gateway.Tool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +110,7 @@ func (a *Actions) find(tool string) (*Client, *Action, error) {
 	return nil, nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", Truncate(tool, 128))
 }
 
-// Check says whether a call fits its tool, before it takes a slot.
+// Check validates a call before it takes a slot.
 func (a *Actions) Check(call gateway.Call) error {
 	client, action, err := a.find(call.Tool)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *Actions) Check(call gateway.Call) error {
 	return client.Check(action, call)
 }
 
-// Call makes the request.
+// Call makes the request of a call.
 func (a *Actions) Call(ctx context.Context, call gateway.Call) (gateway.Result, error) {
 	client, action, err := a.find(call.Tool)
 	if err != nil {
@@ -128,10 +128,11 @@ func (a *Actions) Call(ctx context.Context, call gateway.Call) (gateway.Result, 
 	return client.Call(ctx, action, call)
 }
 
-// EndSession does nothing: requests know no session.
+// EndSession does nothing: requests have no sessions.
 func (a *Actions) EndSession(string) {}
 
-// Server is the status. It is ready until Close: upstreams are not probed.
+// Server returns the status. It stays ready until Close: upstreams are not
+// probed.
 func (a *Actions) Server() gateway.Server {
 	a.mu.Lock()
 	defer a.mu.Unlock()

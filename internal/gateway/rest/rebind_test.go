@@ -12,13 +12,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 )
 
-// A name that leads to one address when somebody looks, and to another when it
-// is asked, is judged by where each connection goes.
+// If a name resolves to different addresses over time, each connection is
+// checked by its own address.
 func TestAttackDNSRebinding(t *testing.T) {
 	var hits atomic.Int32
 	page, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
-		w.Header().Set("Connection", "close") // the next request looks anew
+		w.Header().Set("Connection", "close") // so that the next request resolves the name again
 		ok(w, r)
 	})
 	port := page[strings.LastIndex(page, ":"):]
@@ -72,7 +72,7 @@ func TestAttackDNSRebinding(t *testing.T) {
 	}
 }
 
-// Addresses that are written in odd ways lead nowhere else than plain ones.
+// Unusual spellings of an address lead to the same address as the plain one.
 func TestAttackUnusualAddressForms(t *testing.T) {
 	var hits atomic.Int32
 	page, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) { hits.Add(1); ok(w, r) })

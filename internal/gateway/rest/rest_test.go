@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seen is a request as the upstream saw it.
+// seen is a request as the upstream received it.
 type seen struct {
 	Method, URL, Host, Body string
 	Header                  http.Header
 }
 
-// upstream answers every request with answer and keeps the last one.
+// upstream answers every request with answer and keeps the last request.
 func upstream(t *testing.T, answer http.HandlerFunc) (string, *seen) {
 	t.Helper()
 	last := &seen{}
@@ -82,7 +82,7 @@ func wantCode(t *testing.T, err error, code signalbox.Code, parts ...string) {
 	}
 }
 
-// One tool with templates in all places.
+// One tool with templates in all possible places.
 func TestTemplates(t *testing.T) {
 	url, last := upstream(t, ok)
 	p := mustNew(t, toolconf.RestTool{
@@ -144,7 +144,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// The definition has the schema as it was written.
+// The definition has the schema exactly as configured.
 func TestDefinition(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"type":"string","x-own":1},"a":{}},"required":["z"]}`
 	p := mustNew(t,
@@ -169,7 +169,7 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// What does not fit is refused before anyone is asked, and before a slot is
+// Invalid arguments are refused before any request and before a slot is
 // taken.
 func TestInvalidArguments(t *testing.T) {
 	url, last := upstream(t, ok)
@@ -211,7 +211,7 @@ func TestInvalidArguments(t *testing.T) {
 		t.Error(err)
 	}
 	wantCode(t, p.Check(gateway.Call{Tool: "rest__tree"}), signalbox.CodeValidation, "kids")
-	for _, tool := range []string{"rest__tree", "rest__loop"} { // checked without an end, were it checked
+	for _, tool := range []string{"rest__tree", "rest__loop"} { // validating these would not end
 		if err := p.Check(gateway.Call{Tool: tool, Arguments: json.RawMessage(`{"kids":{}}`)}); err != nil {
 			t.Error(err)
 		}
@@ -222,7 +222,7 @@ func TestInvalidArguments(t *testing.T) {
 	}
 }
 
-// All mistakes of all tools are in one error, each with its place.
+// The error lists all mistakes of all tools, each with its place.
 func TestConfigurationErrors(t *testing.T) {
 	_, err := rest.New([]toolconf.RestTool{
 		{Name: "a", URL: "https://${parameters.host}/", Where: "f.json:1"},

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// maxErrorText bounds how much of an error body is passed on.
+// maxErrorText is how much of an error body is passed on, in bytes.
 const maxErrorText = 8 << 10
 
 // block is one MCP content block.
@@ -34,8 +34,8 @@ type resource struct {
 }
 
 // result converts the answer to MCP content: text as text, JSON objects also as structured
-// content, images and audio as such, the rest as an embedded resource. A status of 300 or more
-// is a failure of the tool.
+// content, images and audio as such, everything else as an embedded resource. A status of 300
+// or more is a failure of the tool.
 func (a *Answer) result() gateway.Result {
 	kind, charset := a.kind()
 	status := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.Status, http.StatusText(a.Status)))
@@ -57,8 +57,8 @@ func (a *Answer) result() gateway.Result {
 	return gateway.Result{Content: content(block{Type: "resource", Resource: &resource{URI: a.redactedURL(), MIMEType: kind, Blob: data}})}
 }
 
-// jsonResult includes an object twice, as MCP asks; as text alone if twice exceeds the limit of
-// an answer.
+// jsonResult includes an object twice, as MCP requires, or only as text if twice would exceed
+// the limit of an answer.
 func jsonResult(body []byte) gateway.Result {
 	r := gateway.Result{Content: textContent(string(body))}
 	if object := bytes.TrimSpace(body); object[0] == '{' && utf8.Valid(object) && len(r.Content)+len(object) <= gateway.MaxAnswer {
@@ -82,13 +82,13 @@ func (a *Answer) errorText(status, kind, charset string) string {
 	return fmt.Sprintf("%s\n%s\n(%d bytes more)", status, Truncate(text, maxErrorText), len(text)-maxErrorText)
 }
 
-// redactedURL is the URL without parts that may be secret.
+// redactedURL is the URL without the parts that may be secret.
 func (a *Answer) redactedURL() string {
 	u := url.URL{Scheme: a.url.Scheme, Host: a.url.Host, Path: a.url.Path, RawPath: a.url.RawPath}
 	return u.String()
 }
 
-// kind is the declared media type, else detected from the body.
+// kind is the declared media type, or else the detected one.
 func (a *Answer) kind() (kind, charset string) {
 	kind, params, err := mime.ParseMediaType(a.Type)
 	if err != nil || kind == "" {
@@ -105,7 +105,7 @@ func IsJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
-// textual are text media types without text in their name.
+// textual are media types of text that do not begin with text/.
 var textual = map[string]bool{
 	"application/xml": true, "application/javascript": true, "application/x-javascript": true, "application/ecmascript": true,
 	"application/yaml": true, "application/x-yaml": true, "application/toml": true, "application/x-ndjson": true, "application/jsonl": true,
@@ -117,8 +117,8 @@ func isText(kind string) bool {
 		strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// decodeText converts the body to UTF-8. Of the older character sets it supports the one still
-// in use.
+// decodeText converts the body to UTF-8. Of the older character sets it supports only the one
+// that is still in use.
 func decodeText(body []byte, charset string) string {
 	if utf8.Valid(body) {
 		return string(body)
@@ -140,8 +140,8 @@ func textContent(s string) json.RawMessage {
 
 func content(b block) json.RawMessage { return EncodeJSON([]block{b}) }
 
-// bodyTemplate is a JSON value with templates in its strings: a text for
-// each string, maps and lists of the same, the rest as it is.
+// bodyTemplate is a JSON value whose strings are templates: a template for
+// each string, maps and lists of those, everything else unchanged.
 type bodyTemplate struct{ value any }
 
 func parseBody(raw []byte) (*bodyTemplate, error) {
@@ -216,7 +216,7 @@ func fillValue(v any, args map[string]any) (filled any, present bool, err error)
 	return v, true, nil
 }
 
-// fill makes the body of one call, in the form that the media type asks for.
+// fill makes the body of one call in the format of the media type.
 func (t *bodyTemplate) fill(args map[string]any, mediaType string) ([]byte, error) {
 	v, ok, err := fillValue(t.value, args)
 	if err != nil || !ok {
@@ -264,7 +264,7 @@ func EncodeForm(v any) ([]byte, error) {
 	return []byte(form.Encode()), nil
 }
 
-// decode reads one JSON value and keeps its numbers as they are written.
+// decode reads one JSON value and keeps its numbers as written.
 func decode(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -278,8 +278,8 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// EncodeJSON encodes JSON without escaping <, > and &. Its input came from JSON, so it cannot
-// fail.
+// EncodeJSON encodes JSON without escaping <, > and &. Its input was decoded from JSON, so it
+// cannot fail.
 func EncodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

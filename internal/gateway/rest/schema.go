@@ -21,12 +21,13 @@ type Schema struct {
 	defaults map[string]any
 }
 
-// anyObject is the schema of a tool without one.
+// anyObject is the schema of a tool that has none.
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// ParseSchema parses a JSON Schema of an object. One with circular references is passed on, but
-// only its required arguments are checked, since validation might not end. So is one that Go
-// cannot compile, as for a pattern with a look-ahead.
+// ParseSchema parses a JSON Schema of an object. Two kinds of schemas are passed on although
+// only their required arguments are checked: a schema with circular references, whose
+// validation might not end, and a schema that Go cannot compile, for example because of a
+// look-ahead in a pattern.
 func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	if len(raw) == 0 {
 		raw = anyObject
@@ -42,7 +43,7 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	switch m["type"] {
 	case "object":
 	case nil:
-		m["type"] = "object" // a tool's arguments are one; MCP asks for the word
+		m["type"] = "object" // the arguments of a tool are an object, and MCP requires the keyword
 		raw = EncodeJSON(m)
 	default:
 		return nil, fmt.Errorf(`its type is %s: the arguments of a tool are an "object"`, EncodeJSON(m["type"]))
@@ -51,7 +52,7 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	if circular(m) {
 		return s, nil
 	}
-	delete(m, "$schema") // an older version than the library knows differs in nothing that tools use
+	delete(m, "$schema") // older versions do not differ in anything that tools use
 	var parsed jsonschema.Schema
 	if err := json.Unmarshal(EncodeJSON(m), &parsed); err != nil {
 		return nil, fmt.Errorf("it is not a JSON Schema: %w", err)
@@ -62,7 +63,7 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// UncheckedSchema is a Schema of which only the required arguments are checked.
+// UncheckedSchema is a Schema that checks only the required arguments.
 func UncheckedSchema(raw json.RawMessage) *Schema {
 	v, _ := decode(raw)
 	m, _ := v.(map[string]any)
@@ -86,7 +87,7 @@ func unchecked(raw json.RawMessage, m map[string]any) *Schema {
 	return s
 }
 
-// Arguments reads the arguments of a call and checks them.
+// Arguments decodes the arguments of a call and checks them.
 func (s *Schema) Arguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) > 0 {
@@ -113,12 +114,13 @@ func (s *Schema) Arguments(raw json.RawMessage) (map[string]any, error) {
 	return args, nil
 }
 
-// validate validates against the whole schema. If the library cannot, the upstream validates.
+// validate validates against the whole schema. If the library cannot do so, the upstream
+// validates.
 func (s *Schema) validate(raw json.RawMessage) (err error) {
 	if s.check == nil {
 		return nil
 	}
-	args := map[string]any{} // with plain numbers: the library takes those that are kept as written for strings
+	args := map[string]any{} // with float64 numbers: the library takes json.Number for a string
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return err
@@ -143,8 +145,8 @@ func (s *Schema) withDefaults(args map[string]any) map[string]any {
 	return all
 }
 
-// circular reports whether following references might not end. References other than by
-// location count as circular.
+// circular reports whether following references might not end. References that are not
+// paths within the document count as circular.
 func circular(root map[string]any) bool {
 	c := cycleFinder{root: root, done: map[string]bool{}}
 	return c.in(root)
@@ -153,7 +155,7 @@ func circular(root map[string]any) bool {
 type cycleFinder struct {
 	root   any
 	active []string        // references being followed
-	done   map[string]bool // those without a cycle
+	done   map[string]bool // references that are not circular
 }
 
 func (c *cycleFinder) in(v any) bool {
@@ -188,7 +190,7 @@ func (c *cycleFinder) through(ref string) bool {
 	for name := range strings.SplitSeq(path, "/") {
 		m, ok := target.(map[string]any)
 		if !ok {
-			return false // leads nowhere: Resolve says so
+			return false // the target does not exist: Resolve reports it
 		}
 		target = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
 	}

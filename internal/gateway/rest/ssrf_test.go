@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Who is asked is decided by the address that a name resolves to, in the
-// moment of connecting.
+// The address to which a name resolves at the time of connecting decides
+// whether the connection is allowed.
 func TestEgressPolicy(t *testing.T) {
 	page, _ := upstream(t, ok)
 	port := page[strings.LastIndex(page, ":"):]
@@ -53,7 +53,7 @@ func TestEgressPolicy(t *testing.T) {
 	}
 }
 
-// A metadata address is asked only where the configuration names it, as an
+// A metadata address is reachable only if the configuration names it as an
 // address.
 func TestNamedMetadataAddress(t *testing.T) {
 	named := rest.EgressPolicy{Named: []string{"169.254.169.254"}}
@@ -63,7 +63,7 @@ func TestNamedMetadataAddress(t *testing.T) {
 	if err := named.Check("169.254.170.2"); err == nil {
 		t.Error("another address than the one that is named is allowed")
 	}
-	for _, host := range []string{"metadata.google.internal", "METADATA.", "instance-data"} { // also where they do not resolve
+	for _, host := range []string{"metadata.google.internal", "METADATA.", "instance-data"} { // refused even if they do not resolve
 		if err := (rest.EgressPolicy{Private: true}).Check(host); err == nil || !strings.Contains(err.Error(), "metadata host") {
 			t.Errorf("%s: %v", host, err)
 		}
@@ -71,7 +71,7 @@ func TestNamedMetadataAddress(t *testing.T) {
 }
 
 // FuzzTemplates: whatever the arguments are, a request goes to the configured
-// host, to a path of as many segments, with as many pairs and headers.
+// host, with the same number of path segments, query pairs and headers.
 func FuzzTemplates(f *testing.F) {
 	for _, s := range []string{"x", "", "..", "/", "//evil.test/", "@evil.test", "\\\\evil.test", "?a=b&c", "#f", "%2e%2e", "%00", "a\r\nX-Evil: 1", "\u2028", "\xff", ":80", "‥", "%0d%0a", "${parameters.b}", "..;/", "%252e%252e%252f"} {
 		f.Add(s, s)

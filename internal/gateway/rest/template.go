@@ -51,7 +51,8 @@ func parseText(s string) (template, error) {
 	}
 }
 
-// singlePath is the path of the one placeholder that t is, or nil.
+// singlePath is the path of the placeholder if t is a single placeholder,
+// otherwise nil.
 func (t template) singlePath() []string {
 	if len(t) == 1 {
 		return t[0].path
@@ -68,7 +69,7 @@ func (t template) hasTemplate() bool {
 	return false
 }
 
-// fill inserts the arguments, each escaped by escape; where names the template in errors.
+// fill inserts the arguments, each escaped by escape. where names the template in errors.
 func (t template) fill(args map[string]any, where string, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
@@ -113,7 +114,8 @@ func lookup(args map[string]any, path []string) (any, bool) {
 	return v, true
 }
 
-// Text formats an argument: strings, numbers and booleans as they are, the rest as JSON.
+// Text formats an argument: strings, numbers and booleans unchanged, everything else as
+// JSON.
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -133,7 +135,7 @@ func Text(v any) string {
 
 func same(s string) string { return s }
 
-// Truncate shortens s to n bytes, for messages.
+// Truncate shortens s to at most n bytes, for messages.
 func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -141,11 +143,11 @@ func Truncate(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// urlTemplate is a URL whose path and query have templates. Scheme, host and
-// port are fixed.
+// urlTemplate is a URL whose path and query may have templates. Scheme, host
+// and port are fixed.
 type urlTemplate struct {
 	origin *url.URL   // scheme, user and host
-	path   []template // by segments
+	path   []template // one per segment
 	query  []pair
 }
 
@@ -168,7 +170,7 @@ func parseURL(raw string) (*urlTemplate, error) {
 	}
 	origin, err := url.Parse(scheme + "://" + rest[:end])
 	if err != nil || origin.Hostname() == "" {
-		return nil, errors.New("the URL has no valid host") // without the URL: a user's password may stand in it
+		return nil, errors.New("the URL has no valid host") // the URL may contain a user's password
 	}
 	t := &urlTemplate{origin: origin}
 	if strings.Contains(rest[end:], "#") {
@@ -245,8 +247,8 @@ func (t *urlTemplate) fill(args map[string]any) (string, error) {
 	return SameHost(t.origin, b.String())
 }
 
-// fill makes the pair: none without an argument that is all of its value,
-// several of a list.
+// fill makes the pair. Without an argument that is its whole value, there is
+// no pair; a list makes several.
 func (p pair) fill(args map[string]any) ([]string, error) {
 	key, err := p.key.fill(args, "the URL's query", Escape)
 	if err != nil || p.bare {
@@ -272,8 +274,8 @@ func (p pair) fill(args map[string]any) ([]string, error) {
 	return pairs, nil
 }
 
-// SameHost returns the URL if it still leads to the configured host: a last check before the
-// request.
+// SameHost returns the URL if it still leads to the configured host. It is the last check
+// before the request.
 func SameHost(want *url.URL, finished string) (string, error) {
 	u, err := url.Parse(finished)
 	if err != nil {
@@ -294,7 +296,8 @@ func Escape(s string) string {
 	})
 }
 
-// EscapeLiteral encodes what is invalid in a URL, for configured text.
+// EscapeLiteral encodes characters that are invalid in a URL, for configured
+// text.
 func EscapeLiteral(s string) string {
 	return escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"<>\\^`{|}", c) < 0 })
 }
@@ -343,8 +346,8 @@ func CheckHeaderName(name string) error {
 	return nil
 }
 
-// CheckHeaderValue returns why a value cannot stand in a header: a line end
-// in it would begin another one.
+// CheckHeaderValue returns why a value is not allowed in a header: a line end
+// would begin another header.
 func CheckHeaderValue(name, value string) error {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return signalbox.Invalid("arguments", "the header %s would have a line end or another control character in it", name)

@@ -14,31 +14,33 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Prefix begins the names of all tools of this package and of openapi.
+// Prefix begins the names of all tools of this package and of package
+// openapi.
 const Prefix = "rest__"
 
-// methods maps allowed methods to whether the arguments are the body by default.
+// methods maps allowed methods to whether the arguments become the body by
+// default.
 var methods = map[string]bool{
 	http.MethodGet: false, http.MethodHead: false, http.MethodOptions: false, http.MethodDelete: false,
 	http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true,
 }
 
-// MaxName is the maximum length of a tool name of MCP and of model APIs.
+// MaxName is the maximum length of a tool name for MCP and model APIs.
 const MaxName = 128
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// restTool is a configured tool, read.
+// restTool is a configured tool after parsing.
 type restTool struct {
 	method  string
 	url     *urlTemplate
 	headers map[string]template
 	body    *bodyTemplate // nil: none
-	argBody bool          // the arguments are the body
+	argBody bool          // the arguments become the body
 	schema  *Schema
 }
 
-// parseTool parses a tool's configuration; its error has all mistakes.
+// parseTool parses a tool's configuration. Its error lists all mistakes.
 func parseTool(c toolconf.RestTool) (*Action, *urlTemplate, error) {
 	t := &restTool{method: strings.ToUpper(c.Method)}
 	if t.method == "" {
@@ -125,16 +127,16 @@ func (t *restTool) build(args map[string]any, raw []byte) (*Request, error) {
 	return r, err
 }
 
-// argumentBody is the arguments as a body: a form where the media type asks for
-// one; else JSON, as it was written unless the schema adds to it. args has the
-// schema's defaults.
+// argumentBody encodes the arguments as a body: as a form if the media type
+// requires it, otherwise as JSON, unchanged unless the schema adds defaults.
+// args already has the defaults.
 func (t *restTool) argumentBody(args map[string]any, raw []byte, mediaType string) ([]byte, error) {
 	if isForm(mediaType) {
 		return EncodeForm(args)
 	}
 	written, err := decode(raw)
 	if m, ok := written.(map[string]any); err != nil || ok && len(m) == len(args) {
-		return raw, nil //nolint:nilerr // arguments that cannot be read were refused before
+		return raw, nil //nolint:nilerr // invalid arguments were refused before
 	}
 	return EncodeJSON(args), nil
 }
@@ -144,7 +146,7 @@ func parseHeaders(headers map[string]string) (map[string]template, error) {
 	var errs []error
 	for name, value := range headers {
 		t, err := parseText(value)
-		host := strings.EqualFold(name, "Host") && !t.hasTemplate() // whose name is asked for is the configuration's to say
+		host := strings.EqualFold(name, "Host") && !t.hasTemplate() // only the configuration may choose the host name
 		switch {
 		case err != nil:
 		case !host && CheckHeaderName(name) != nil:
@@ -170,7 +172,7 @@ type Definition struct {
 	Annotations map[string]bool `json:"annotations,omitempty"`
 }
 
-// JSON is the definition as a gateway.Tool has it.
+// JSON encodes the definition for a gateway.Tool.
 func (d Definition) JSON() json.RawMessage { return EncodeJSON(d) }
 
 // Hints are the MCP annotations implied by an HTTP method.
