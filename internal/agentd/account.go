@@ -17,23 +17,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// spending is the account of the agent's runs, and what they heard of it.
+// spending is the account that the agent's runs use, with what is known of
+// its limits.
 type spending struct {
 	mu   sync.Mutex
 	read time.Time // when login and name were read
 	seen api.AgentAccount
-	news bool // of seen nothing is known yet, and the CLI has not been asked
+	news bool // nothing is known about seen yet, and the CLI has not been asked
 }
 
 // loginAge bounds how long a new login of the CLI goes unnoticed.
 const loginAge = 5 * time.Second
 
-// login returns whose account a run spends, with what its task brings in its environment.
+// login returns the account that a run uses, given the environment that its task sets.
 func (d *Daemon) login(task map[string]string) runner.Account {
 	return d.runner.Account(d.cfg.Home, d.buildEnv(d.cfg.Home, nil, task), task)
 }
 
-// follow reads whose account it is, now and then; the caller holds mu.
+// follow updates the account if the last look is older than loginAge; the
+// caller holds mu.
 func (s *spending) follow(d *Daemon) {
 	if !s.read.IsZero() && time.Since(s.read) < loginAge {
 		return
@@ -41,13 +43,13 @@ func (s *spending) follow(d *Daemon) {
 	who := d.login(nil)
 	s.read = time.Now()
 	if name := cmp.Or(d.cfg.Account, who.Name); name != s.seen.Name {
-		s.seen, s.news = api.AgentAccount{Name: name}, true // what was heard is of another
+		s.seen, s.news = api.AgentAccount{Name: name}, true // what was known is about another account
 	}
 	s.seen.Login = who.Login
 }
 
-// told returns the account as a director is told of it, nil where there is none. Of a window
-// that has been reset since nothing is known.
+// told returns the account as reported to a director; nil if there is none. It leaves out
+// windows that have been reset since, because nothing is known about them any more.
 func (s *spending) told(d *Daemon) *api.AgentAccount {
 	s.mu.Lock()
 	s.follow(d)
@@ -64,7 +66,7 @@ func (s *spending) told(d *Daemon) *api.AgentAccount {
 	return &a
 }
 
-// hear notes what was heard of an account.
+// hear records what was learnt about an account.
 func (s *spending) hear(d *Daemon, a *api.AgentAccount) {
 	if a == nil {
 		return
@@ -81,8 +83,8 @@ func (s *spending) hear(d *Daemon, a *api.AgentAccount) {
 	}
 }
 
-// spendsOf returns the account that a run spends, without what was heard; of a run whose task
-// brings a login of its own nothing is known.
+// spendsOf returns the account that a run uses, without its limits. It is empty for a run
+// whose task sets a login of its own.
 func (d *Daemon) spendsOf(task map[string]string) api.AgentAccount {
 	var a api.AgentAccount
 	if all := d.account.told(d); all != nil && (len(task) == 0 || d.login(task) == d.login(nil)) {
@@ -91,10 +93,12 @@ func (d *Daemon) spendsOf(task map[string]string) api.AgentAccount {
 	return a
 }
 
-// limitsPatience bounds how long a CLI is asked for the limits of its account.
+// limitsPatience is how long to wait for a CLI's answer about the limits of
+// its account.
 const limitsPatience = 10 * time.Second
 
-// askOnce asks the CLI for the limits of an account of which nothing is known yet.
+// askOnce asks the CLI for the limits of an account about which nothing is known
+// yet.
 func (d *Daemon) askOnce(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,7 +111,7 @@ func (d *Daemon) askOnce(name string) {
 		defer cancel()
 		locks, err := lockDirs(ctx, []string{state}, func(string) {})
 		if err != nil {
-			return // a run is there, which hears more
+			return // a run is active and will learn more
 		}
 		defer releaseAll(locks)
 		windows := d.askLimits(ctx, d.cfg.Home, nil)
@@ -121,8 +125,8 @@ func (d *Daemon) askOnce(name string) {
 	})
 }
 
-// askExactly asks the CLI when the limit is over at which a run has ended, where it did not say
-// that exactly.
+// askExactly asks the CLI for the end of the limit that ended a run, if the run did not learn
+// it exactly.
 func (r *run) askExactly(o *outcome, p runDirs) {
 	if !runner.IsVague(o.errType, o.limit) {
 		return
@@ -135,8 +139,8 @@ func (r *run) askExactly(o *outcome, p runDirs) {
 	r.hear(h)
 }
 
-// askLimits asks the CLI how much of its account's limits is used; the state folder of the home is
-// locked. Nothing depends on it: what the CLI does not tell stays unknown.
+// askLimits asks the CLI how much of its account's limits is used. The caller holds the lock of
+// the home's state folder. The answer is optional: without it the limits stay unknown.
 func (d *Daemon) askLimits(ctx context.Context, home string, task map[string]string) []api.AccountWindow {
 	q := d.runner.LimitsQuery(home, d.buildEnv(home, nil, task))
 	if q == nil {
@@ -156,7 +160,7 @@ func (d *Daemon) ask(ctx context.Context, q *runner.LimitsQuery, home string, en
 		return nil, err
 	}
 	defer say.Close()
-	if _, err := say.WriteString(q.Input); err != nil { // an empty pipe takes it
+	if _, err := say.WriteString(q.Input); err != nil { // fits into the empty pipe
 		input.Close()
 		return nil, err
 	}
@@ -175,7 +179,7 @@ func (d *Daemon) ask(ctx context.Context, q *runner.LimitsQuery, home string, en
 	}
 	select {
 	case <-answered:
-		say.Close() // it ends by itself
+		say.Close() // makes it end by itself
 		select {
 		case <-child.Exited():
 		case <-ctx.Done():
@@ -195,7 +199,8 @@ func (d *Daemon) ask(ctx context.Context, q *runner.LimitsQuery, home string, en
 	}
 }
 
-// hear records what a run has heard of its provider, and that its agent has.
+// hear records what a run has learnt from its provider, for the run and for
+// the agent.
 func (r *run) hear(h runner.Heard) {
 	r.mu.Lock()
 	was := r.heard.Used
@@ -208,7 +213,8 @@ func (r *run) hear(h runner.Heard) {
 	r.d.account.hear(r.d, r.account(false))
 }
 
-// uses records what a run has used: what it costs is known also if the agent crashes.
+// uses records what a run has used so far, so that its cost is known even if the
+// agent crashes.
 func (r *run) uses(u runner.Used) {
 	err := r.change(func(rec *record) { rec.TokenUsage, rec.CostUSD = &u.Tokens, u.USD })
 	if err != nil {
@@ -222,7 +228,8 @@ func (r *run) lastHeard() runner.Heard {
 	return r.heard
 }
 
-// account is what the run heard of its account; nil for nothing, unless always.
+// account is what the run learnt about its account. Without news it is nil,
+// unless always is set.
 func (r *run) account(always bool) *api.AgentAccount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,7 +247,7 @@ func (r *run) account(always bool) *api.AgentAccount {
 	return &a
 }
 
-// limitOf is a limit as it is recorded of the run.
+// limitOf is a limit as it is stored in the record of the run.
 func (r *run) limitOf(l *api.AgentLimit) *api.AgentLimit {
 	if l == nil {
 		return nil
@@ -251,7 +258,7 @@ func (r *run) limitOf(l *api.AgentLimit) *api.AgentLimit {
 	return &said
 }
 
-// budgetLeft is what the next program of a run may spend.
+// budgetLeft is the budget left for the next program of a run.
 func (r *run) budgetLeft() signalbox.Budget {
 	r.mu.Lock()
 	defer r.mu.Unlock()

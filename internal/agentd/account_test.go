@@ -8,8 +8,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// Agents with one login have one account, wherever they are; a name that is configured
-// counts before that, and a task that brings a key spends another one.
+// TestAccountOfAgents: agents with the same login share one account, whatever host
+// they run on. A configured name has precedence, and a task that sets a key uses
+// another account.
 func TestAccountOfAgents(t *testing.T) {
 	name := func(change func(*agentd.Config)) (*agent, string) {
 		t.Helper()

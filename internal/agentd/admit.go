@@ -32,7 +32,7 @@ func invalid(format string, args ...any) *refusal {
 }
 
 // Accept takes a task as POST /task does, as part of the trace in ctx. It returns once the run
-// is durable and before the program has started. If ctx ends earlier the task may still be
+// is durable, before the program has started. If ctx ends earlier, the task may still be
 // accepted: ask by its queue_id.
 func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAccepted, error) {
 	r, ref := d.reserve(t, trace.SpanContextFromContext(ctx))
@@ -54,8 +54,8 @@ func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAcce
 	}, nil
 }
 
-// reserve decides under one lock: an earlier run of the same identity, a new run that holds its
-// lane, or a refusal.
+// reserve decides under one lock between an earlier run of the same identity, a new run that
+// takes its lane, and a refusal.
 func (d *Daemon) reserve(t api.AgentTask, caller trace.SpanContext) (*run, *refusal) {
 	job, ref := d.check(t)
 	if ref != nil {
@@ -116,15 +116,15 @@ func stale(highest int64) *refusal {
 func busy(holder *run) *refusal {
 	cur := holder.current()
 	ref := refuse(http.StatusConflict, "agent_busy", "the agent is busy with %s", cur.ID)
-	if rec := holder.record(); rec.terminal() && rec.Error != nil { // else it is ending
+	if rec := holder.record(); rec.terminal() && rec.Error != nil { // otherwise it is still ending
 		ref.body.Message = fmt.Sprintf("%s has ended, but its processes cannot be killed: %s", cur.ID, rec.Error.Message)
 	}
 	ref.body.CurrentTask = &cur
 	return ref
 }
 
-// checkFence compares with the highest fence of the lane. The same fence for another task is as
-// stale as a lower one.
+// checkFence compares the fence with the highest one of the lane. The same fence for another
+// task is as stale as a lower one.
 func (d *Daemon) checkFence(r *run) *refusal {
 	if r.rec.Fence == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (d *Daemon) checkFence(r *run) *refusal {
 }
 
 // chooseLane takes the lane that the task names. A task without a fence, from a director
-// without slots, gets any free one.
+// without slots, gets any free lane.
 func (d *Daemon) chooseLane(t api.AgentTask) (laneID, *refusal) {
 	named := laneID{t.Isolated, t.Slot}
 	if ref := d.checkLane(named); ref != nil {
@@ -190,8 +190,8 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 	return r
 }
 
-// acceptReserved accepts a reserved run: stops the old run of its lane and writes the ledger.
-// It goes on when the caller disconnects, so that a question by queue_id has one answer.
+// acceptReserved accepts a reserved run: it stops the old run of its lane and writes the
+// ledger. It continues if the caller disconnects, so that a query by queue_id has one answer.
 func (d *Daemon) acceptReserved(r *run) {
 	ref := d.stopVoided(r)
 	if ref == nil {
@@ -215,7 +215,7 @@ func (d *Daemon) store(enter func() error) error {
 	}
 	err := enter()
 	if errors.Is(err, errLedgerFull) {
-		d.maintain() // it has failed before, or there would be room
+		d.maintain() // writing failed before, or there would be room
 		err = enter()
 	}
 	return err
@@ -231,7 +231,8 @@ func (r *run) writeLedger() error {
 	return err
 }
 
-// stopVoided stops the run that r voids, and the one before it if that one was refused itself.
+// stopVoided stops the run that r voids, and the run before that if the voided run was itself
+// refused.
 func (d *Daemon) stopVoided(r *run) *refusal {
 	for r.prev != nil {
 		old := r.prev
@@ -248,7 +249,7 @@ func (d *Daemon) stopVoided(r *run) *refusal {
 		break
 	}
 	select {
-	case <-r.stopping: // voided or cancelled meanwhile
+	case <-r.stopping: // voided or cancelled in the meantime
 		if s := r.stopReason(); s != nil && s.errType == "stale_fence" {
 			d.mu.Lock()
 			defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// loggedIn starts the backend of ChatGPT, with a login of it in a home.
+// loggedIn starts a fake ChatGPT backend and stores a login for it in a home.
 func loggedIn(t *testing.T, home string) *model.ChatGPT {
 	t.Helper()
 	p := model.StartChatGPT()
@@ -26,7 +26,7 @@ func loggedIn(t *testing.T, home string) *model.ChatGPT {
 	return p
 }
 
-// windows are what the agent tells of its account, as text.
+// windows are the windows of the account in the agent's status, as text.
 func (a *agent) windows() string {
 	var list []string
 	for _, w := range a.daemon.Status().Account.Windows {
@@ -35,8 +35,8 @@ func (a *agent) windows() string {
 	return strings.Join(list, ", ")
 }
 
-// codex tells what is used of a login before any run, and the second at which a limit is over
-// where the run has only its sentence, which has no seconds.
+// TestCodexIsAskedForItsLimits: codex reports usage before any run, and the second at which a
+// limit ends, which the run's own message does not have.
 func TestCodexIsAskedForItsLimits(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "codex")
@@ -66,14 +66,14 @@ func TestCodexIsAskedForItsLimits(t *testing.T) {
 		t.Errorf("the windows are %s", got)
 	}
 
-	p.Used.Store(60) // the backend does not say that anything is used up: the sentence counts
+	p.Used.Store(60) // the backend reports unused windows, so the run's message counts
 	s = a.end(a.submit(fenced("queue-b", 2, "hello")).TaskID)
 	if l := s.Limit; l == nil || l.Source != "text" || l.Window != "" || l.ResetsAt == nil {
 		t.Errorf("the limit is %+v", s.Limit)
 	}
 }
 
-// fakeCodex is a codex whose app-server is a script.
+// fakeCodex configures a codex whose app-server is a script.
 func fakeCodex(t *testing.T, appServer string) agentd.Config {
 	t.Helper()
 	cfg := config(t, "codex")
@@ -87,7 +87,8 @@ func fakeCodex(t *testing.T, appServer string) agentd.Config {
 	return cfg
 }
 
-// A CLI that cannot be asked changes nothing: runs end as they would.
+// TestCLIThatTellsNoLimits: a CLI that cannot be asked changes nothing about
+// the end of runs.
 func TestCLIThatTellsNoLimits(t *testing.T) {
 	for name, script := range map[string]string{
 		"ends at once":  "exit 3",
@@ -114,7 +115,8 @@ func TestCLIThatTellsNoLimits(t *testing.T) {
 	}
 }
 
-// One that does not answer is ended when the agent stops, with all it has started.
+// TestCLIThatDoesNotAnswerEndsWithTheAgent: it ends with all its child processes
+// when the agent stops.
 func TestCLIThatDoesNotAnswerEndsWithTheAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

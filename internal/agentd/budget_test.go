@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// A run tells what it has used while it goes on, no later than what it prints, and ends at its
-// budget; what it has used then is told whole.
+// A run reports its usage while it runs, no later than its output, and ends when its budget is
+// used up. The final report has the complete usage.
 func TestARunTellsWhatItUsesAndEndsAtItsBudget(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	acc := a.submit(api.AgentTask{Prompt: "spend 1 sleep 400ms", Budget: &api.Budget{USD: 0.3}})
@@ -40,7 +40,8 @@ func TestARunTellsWhatItUsesAndEndsAtItsBudget(t *testing.T) {
 	}
 }
 
-// While it runs its state tells it too; after kill -9 of the agent the end has what was used by then.
+// The status of a running task has its usage. After kill -9 of the agent the final status has the
+// usage until then.
 func TestWhatARunHasUsedOutlivesTheAgent(t *testing.T) {
 	a, cmd := process(t, config(t, "demo"))
 	acc := a.submit(api.AgentTask{Prompt: "spend 4 sleep 1h", Budget: &api.Budget{USD: 5}})
@@ -68,7 +69,7 @@ func TestBudgetsThatAreNone(t *testing.T) {
 			t.Errorf("%s: %s", b, ref.Message)
 		}
 	}
-	for _, usd := range []float64{math.NaN(), math.Inf(1)} { // from within
+	for _, usd := range []float64{math.NaN(), math.Inf(1)} { // over the Go API
 		if _, err := a.daemon.Accept(t.Context(), api.AgentTask{Prompt: "x", Budget: &api.Budget{USD: usd}}); err == nil {
 			t.Errorf("a budget of %v is taken", usd)
 		}
@@ -80,8 +81,8 @@ func TestBudgetsThatAreNone(t *testing.T) {
 	}
 }
 
-// A model with tools is not asked again when the budget is used up, nor is a tool; its conversation
-// goes on later where it was.
+// When the budget is used up, neither the model nor a tool is called again. The conversation can
+// continue later.
 func TestLLMEndsAtItsBudget(t *testing.T) {
 	var used atomic.Int64
 	s := newToolServer(t)
@@ -96,14 +97,14 @@ func TestLLMEndsAtItsBudget(t *testing.T) {
 			replies[3], replies[4] = llmtest.Reply{Text: "Well."}, llmtest.Reply{Text: "Well again."}
 			m := llmtest.New(t, vendor, llmtest.Script(replies...))
 			cfg := withTools(llmConfig(t, m), s)
-			cfg.Runner.Prices = runner.Prices{"script*": {Input: 5e5, Output: 1e6}} // $12.50 an answer
+			cfg.Runner.Prices = runner.Prices{"script*": {Input: 5e5, Output: 1e6}} // $12.50 per answer
 			a := start(t, cfg)
 			end := a.end(a.submit(api.AgentTask{Prompt: "read on", SessionID: "talk", Budget: &api.Budget{USD: 30}}).TaskID)
 			wantError(t, end, "failed", "budget", "spent $37.50 of its budget of $30.00 (54 tokens)")
 			if n := m.Last().Turn; n != 3 || used.Load() != 2 || end.CostUSD != 37.5 || end.TokenUsage.Input != 33 || end.TokenUsage.Output != 21 {
 				t.Errorf("%d requests, %d tool calls, $%v, %+v", n, used.Load(), end.CostUSD, end.TokenUsage)
 			}
-			// The answer that uses it up is the last anyway.
+			// The answer that uses up the budget would be the last one anyway.
 			end = a.end(a.submit(api.AgentTask{Prompt: "go on", SessionID: "talk", Budget: &api.Budget{Tokens: 1}}).TaskID)
 			if end.State != "completed" || end.Output != "Well." || end.CostUSD != 12.5 {
 				t.Errorf("%+v %+v", end, end.Error)
@@ -112,7 +113,8 @@ func TestLLMEndsAtItsBudget(t *testing.T) {
 	}
 }
 
-// Without a price, or with an endpoint that does not count, a budget is not kept in silence.
+// If there is no price or the endpoint reports no usage, the run says that the budget is not
+// enforced.
 func TestLLMBudgetThatCannotBeKept(t *testing.T) {
 	s := newToolServer(t)
 	s.tool("fs__read", echo)
@@ -130,7 +132,7 @@ func TestLLMBudgetThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// An agent that pulls is given budgets with its tasks, and reports what it uses with what is printed.
+// A pulling agent gets budgets with its tasks, and reports usage together with output.
 func TestPullTellsWhatARunUses(t *testing.T) {
 	d := newDirector(t)
 	cfg := config(t, "demo")

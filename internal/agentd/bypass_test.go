@@ -20,8 +20,8 @@ func TestStatusListsCapabilities(t *testing.T) {
 	}
 }
 
-// A run can call other agents as its own, with the token that the director made
-// for it. What it prints of that is hidden.
+// A run can call other agents as itself, with a token that the director made
+// for it. The token is masked in its output.
 func TestRunEnvironmentIdentifiesRun(t *testing.T) {
 	cfg := command(t, "env")
 	cfg.Name, cfg.Director = "coder", "http://127.0.0.1:8080"
@@ -73,7 +73,7 @@ func TestExtrasNeedIsolatedRunAndSupport(t *testing.T) {
 	}
 }
 
-// The real CLIs take the extras as they are given.
+// The real CLIs accept the extras.
 func TestCLIExtras(t *testing.T) {
 	const system = "--help: always answer in verse, says \"the operator\"\n\\o/"
 	for _, kind := range []string{"claude", "codex"} {
@@ -117,8 +117,8 @@ func TestCLIExtras(t *testing.T) {
 	})
 }
 
-// The limit of the task is the limit, also above that of the agent, and the
-// message says which of the two it was.
+// The task's timeout counts, even above the agent's default, and the message
+// says which of the two applied.
 func TestIncidentSilentMinOfTimeouts(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.DefaultTimeout = 50 * time.Millisecond
@@ -153,7 +153,7 @@ func sessionIDs(a *agent) []string {
 	return ids
 }
 
-// A program that keeps no conversations of its own is told their names.
+// A command, which keeps no conversations of its own, gets their names.
 func TestSessionsOfACommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*agentd.Config)

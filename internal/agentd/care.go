@@ -19,13 +19,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// Bounds on looking through worktrees.
+// Bounds on inspecting worktrees.
 const (
 	listTimeout = 20 * time.Second
-	sizeKept    = time.Minute // for which the size of a folder counts as known
+	sizeKept    = time.Minute // how long the size of a folder stays valid
 )
 
-// sizes are what folders take on the disk, as of a while ago.
+// sizes caches how much disk space folders use.
 type sizes struct {
 	mu    sync.Mutex
 	known map[string]folderSize
@@ -37,7 +37,7 @@ type folderSize struct {
 	whole bool
 }
 
-// of is workspace.Size, as of a minute ago at most.
+// of is workspace.Size, at most a minute old.
 func (s *sizes) of(ctx context.Context, dir string) (bytes int64, whole bool) {
 	s.mu.Lock()
 	known, ok := s.known[dir]
@@ -61,16 +61,16 @@ func (s *sizes) forget(dir string) {
 	delete(s.known, dir)
 }
 
-// worktreeNames lists the worktrees, those used last first.
+// worktreeNames lists the worktrees, most recently used first.
 func (d *disk) worktreeNames() []string {
 	entries, err := os.ReadDir(filepath.Join(d.dir, "worktrees"))
 	if err != nil {
-		return nil // there is none yet
+		return nil // there are none yet
 	}
 	used := map[string]time.Time{}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() { // a link is none
+		if e.IsDir() { // a link is not a worktree
 			names = append(names, e.Name())
 			used[e.Name()] = d.worktreeUsed(e.Name())
 		}
@@ -79,7 +79,7 @@ func (d *disk) worktreeNames() []string {
 	return names
 }
 
-// worktreeUsed is when a worktree was used last; the zero time if that is not known.
+// worktreeUsed is when a worktree was last used; the zero time if unknown.
 func (d *disk) worktreeUsed(name string) time.Time {
 	st, err := os.Lstat(filepath.Join(d.worktreeDir(name), "workspace.json"))
 	if err != nil {
@@ -88,11 +88,11 @@ func (d *disk) worktreeUsed(name string) time.Time {
 	return st.ModTime().UTC()
 }
 
-// Workspaces lists the worktrees of the agent, those used last first.
+// Workspaces lists the worktrees of the agent, most recently used first.
 func (d *Daemon) Workspaces(ctx context.Context) api.AgentWorkspaces {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	d.careMu.Lock() // else one list would show what another one locks as in use
+	d.careMu.Lock() // otherwise concurrent lists would see each other's locks as in use
 	defer d.careMu.Unlock()
 	list := api.AgentWorkspaces{Workspaces: []api.AgentWorkspace{}}
 	for _, name := range d.disk.worktreeNames() {
@@ -108,7 +108,7 @@ func (d *Daemon) Workspaces(ctx context.Context) api.AgentWorkspaces {
 	return list
 }
 
-// describe says what a worktree is, and what would be lost with it.
+// describe returns the state of a worktree and what would be lost with it.
 func (d *Daemon) describe(ctx context.Context, name string) api.AgentWorkspace {
 	v := api.AgentWorkspace{Name: name, Dir: d.disk.tree(name), State: api.WorkspaceUnknown, LastUsedAt: d.disk.worktreeUsed(name)}
 	bytes, whole := d.sizes.of(ctx, d.disk.worktreeDir(name))
@@ -139,14 +139,15 @@ func (d *Daemon) describe(ctx context.Context, name string) api.AgentWorkspace {
 	return v
 }
 
-// appraisal is what a worktree has that its repository does not have elsewhere.
+// appraisal is the content of a worktree that exists nowhere else in its
+// repository.
 type appraisal struct {
 	workspace.Lost
 	state  string
 	repo   *workspace.Repo
-	tree   *workspace.Repo // nil: its folder is gone
+	tree   *workspace.Repo // nil: the folder is gone
 	known  []string        // commits that are safe
-	recent bool            // it has landed only just
+	recent bool            // it has landed only recently
 }
 
 func (a *appraisal) seen() string {
@@ -156,7 +157,7 @@ func (a *appraisal) seen() string {
 	return a.Seen
 }
 
-// appraise finds that out. The lock of the worktree is held.
+// appraise inspects a worktree. The caller holds its lock.
 func (d *Daemon) appraise(ctx context.Context, name string, w worktree) (a appraisal, err error) {
 	if a.repo, err = workspace.Open(ctx, w.Source, d.cfg.Environ); err != nil {
 		return a, fmt.Errorf("its repository %s cannot be opened: %w", w.Source, err)
@@ -183,7 +184,7 @@ func (d *Daemon) appraise(ctx context.Context, name string, w worktree) (a appra
 	return a, nil
 }
 
-// discard removes a worktree and all that is in it.
+// discard removes a worktree and everything in it.
 func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorkspace) (v api.WorkspaceDiscarded, err error) {
 	d.careMu.Lock()
 	defer d.careMu.Unlock()
@@ -224,7 +225,7 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 	return v, err
 }
 
-// tells says what would be lost, the commits only with the branch.
+// tells lists what would be lost; commits only if the branch is deleted too.
 func (a *appraisal) tells(branch bool) string {
 	var parts []string
 	if a.FilesN > 0 {
@@ -242,8 +243,8 @@ func (a *appraisal) tells(branch bool) string {
 	return strings.Join(parts, " and ")
 }
 
-// removeWorktree removes a worktree whose lock is held. Its branch goes if it has nothing that
-// is not elsewhere, or on request if it still is where it was seen.
+// removeWorktree removes a worktree; the caller holds its lock. Its branch is deleted if all
+// its commits exist elsewhere, or on request if it has not moved since the caller saw it.
 func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a *appraisal, branch bool) (deleted bool, err error) {
 	defer d.lookForRoom()
 	defer d.sizes.forget(d.disk.worktreeDir(name))
@@ -262,8 +263,8 @@ func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a 
 	return at == "", os.RemoveAll(d.disk.worktreeDir(name))
 }
 
-// keepInterrupted commits what a run left in its worktree that was interrupted with the agent,
-// and adds to its record what it changed there. Nothing of it lives.
+// keepInterrupted commits what an interrupted run left in its worktree, and adds its changes
+// to the record. No process of the run is alive.
 func (d *Daemon) keepInterrupted(rec *record) {
 	r := &run{d: d, rec: *rec}
 	defer os.RemoveAll(r.objects())
@@ -292,8 +293,8 @@ func (d *Daemon) keepInterrupted(rec *record) {
 	}
 }
 
-// keepWork commits what is left in a worktree, on a branch, and says what the task has changed,
-// where that is known. Its lock is held.
+// keepWork commits what is left in a worktree to a branch, and returns the task's changes if
+// they are known. The caller holds the lock of the worktree.
 func (r *run) keepWork(ctx context.Context, w worktree, name string) (*api.Changes, error) {
 	d, rec := r.d, r.record()
 	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
@@ -308,17 +309,17 @@ func (r *run) keepWork(ctx context.Context, w worktree, name string) (*api.Chang
 		return nil, err
 	}
 	id := cmp.Or(rec.QueueID, rec.TaskID)
-	if w.Turn == nil || w.Turn.Task != id { // it was killed before its program had begun
+	if w.Turn == nil || w.Turn.Task != id { // it was killed before its program started
 		return nil, d.commitWork(ctx, tree, w, id)
 	}
 	c, err := r.readChanges(ctx, &watched{tree, w.Turn.Before}, runDirs{worktree: name, kind: w.place().kind})
 	if c != nil {
-		c.Patch = "" // it has its own file
+		c.Patch = "" // stored in a file of its own
 	}
 	return c, err
 }
 
-// commitWork commits what a task has left in a worktree, on a branch.
+// commitWork commits what a task left in a worktree to a branch.
 func (d *Daemon) commitWork(ctx context.Context, tree *workspace.Repo, w worktree, id string) error {
 	if err := errors.Join(tree.Unlock(w.Branch), tree.CommitAll(ctx, "Work of "+d.cfg.Name+" on "+id, "Signalbox-Task: "+id)); err != nil {
 		return err
@@ -326,12 +327,13 @@ func (d *Daemon) commitWork(ctx context.Context, tree *workspace.Repo, w worktre
 	return tree.Keep(ctx, w.Branch)
 }
 
-// getWorkspaces is GET /workspaces.
+// getWorkspaces handles GET /workspaces.
 func (d *Daemon) getWorkspaces(w http.ResponseWriter, req *http.Request) error {
 	return reply(w, http.StatusOK, d.Workspaces(req.Context()))
 }
 
-// deleteWorkspace is DELETE /workspaces/{name}. It goes on when the caller disconnects.
+// deleteWorkspace handles DELETE /workspaces/{name}. It continues if the caller
+// disconnects.
 func (d *Daemon) deleteWorkspace(w http.ResponseWriter, req *http.Request) error {
 	q := req.URL.Query()
 	how := api.DiscardWorkspace{Seen: q.Get("seen")}

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// workspaces is GET /workspaces, by name.
+// workspaces returns GET /workspaces, by name.
 func (a *agent) workspaces() map[string]api.AgentWorkspace {
 	a.t.Helper()
 	var list api.AgentWorkspaces
@@ -31,7 +31,7 @@ func (a *agent) workspaces() map[string]api.AgentWorkspace {
 	return all
 }
 
-// discard has a worktree discarded, and returns the answer or the refusal.
+// discard discards a worktree, and returns the answer or the refusal.
 func (a *agent) discard(name string, query url.Values) (int, api.WorkspaceDiscarded, string) {
 	a.t.Helper()
 	var answer struct {
@@ -42,7 +42,7 @@ func (a *agent) discard(name string, query url.Values) (int, api.WorkspaceDiscar
 	return code, answer.WorkspaceDiscarded, answer.Error + ": " + answer.Message
 }
 
-// worked has a task of its own work in a worktree, whose name is that number.
+// worked runs a task of its own in a worktree, whose name is this number.
 func (a *agent) worked(n int, prompt string) string {
 	a.t.Helper()
 	a.run(api.AgentTask{Prompt: prompt, QueueID: fmt.Sprintf("queue-%08d", n), Fence: int64(n)}, "completed")
@@ -109,12 +109,12 @@ func TestWorktreeIsDiscarded(t *testing.T) {
 	if code, _, said := a.discard(empty, nil); code != 404 {
 		t.Errorf("twice: %d %s", code, said)
 	}
-	// The branch stays, with what it has; a conversation goes on from there.
+	// The branch stays with its commits; a conversation continues from there.
 	kept := a.worked(2, "echo work > w.txt")
 	if code, done, said := a.discard(kept, nil); code != 200 || done.BranchDeleted || has(kept) || git(t, cfg, "show", "signalbox/"+kept+":w.txt") != "work" {
 		t.Errorf("%d %+v %s", code, done, said)
 	}
-	// What came after the list was made is not lost.
+	// Work that was added after the list was made is not lost.
 	left := a.worked(3, "true")
 	late := func(text string) {
 		if err := os.WriteFile(filepath.Join(dir(left), "tree", "late.txt"), []byte(text), 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestWorktreeIsDiscarded(t *testing.T) {
 	if code, _, said := a.discard(left, url.Values{"seen": {a.workspaces()[left].Seen}}); code != 200 || has(left) {
 		t.Errorf("%d %s", code, said)
 	}
-	// The branch goes only if that was seen too.
+	// The branch is deleted only if the caller has seen its current state.
 	branch := a.worked(4, "git commit -q --allow-empty -m one")
 	seen = a.workspaces()[branch].Seen
 	a.discard(branch, url.Values{"delete_branch": {"maybe"}})
@@ -158,7 +158,7 @@ func TestWorktreeIsDiscarded(t *testing.T) {
 		t.Errorf("%d %s", code, said)
 	}
 	a.do("POST", "/task/"+acc.TaskID+"/cancel", nil, nil)
-	// Commits on no branch stay too.
+	// Commits that are on no branch are kept too.
 	detached := a.worked(6, "true")
 	a2.WorkDir = filepath.Join(dir(detached), "tree")
 	git(t, a2, "checkout", "-q", "--detach")
@@ -172,7 +172,7 @@ func TestWorktreeIsDiscarded(t *testing.T) {
 	}
 }
 
-// The conversation of a discarded worktree goes on in a new one.
+// A conversation whose worktree was discarded continues in a new one.
 func TestConversationGoesOnAfterDiscard(t *testing.T) {
 	cfg := repository(t)
 	a := start(t, cfg)
@@ -186,8 +186,8 @@ func TestConversationGoesOnAfterDiscard(t *testing.T) {
 	}
 }
 
-// What a run has left that died with its agent is committed when the agent starts again, and
-// nothing of it lives then.
+// What a run left behind when its agent was killed is committed at the agent's next start,
+// and its processes have ended by then.
 func TestWorkOfKilledAgentIsCommitted(t *testing.T) {
 	cfg := worktreeConfig(t)
 	cfg.Slots = 2
@@ -236,8 +236,8 @@ func TestWorkOfKilledAgentIsCommitted(t *testing.T) {
 	}
 }
 
-// What a later turn of a conversation changed that died with its agent is told from where that
-// turn began, and lands with the rest.
+// The changes of a later turn whose agent was killed are counted from the beginning of that
+// turn, and land with the rest.
 func TestChangesOfKilledTurn(t *testing.T) {
 	cfg := landsFrom(t)
 	a, cmd := process(t, cfg)
@@ -271,8 +271,8 @@ func TestChangesOfKilledTurn(t *testing.T) {
 	}
 }
 
-// A repository within a worktree that is committed names programs, which the next turn does not
-// start, nor the commit of what it leaves.
+// A committed repository within a worktree configures programs. Neither the next turn nor the
+// commit of its leftovers runs them.
 func TestNoProgramOfRepositoryWithinRuns(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -285,7 +285,7 @@ func TestNoProgramOfRepositoryWithinRuns(t *testing.T) {
 		}
 	}
 	lay := "git config user.name x; git config user.email x@example.org; echo '* filter=x' > .gitattributes; git add -A; git commit -qm one; touch -d 2001-01-01 .gitattributes; git config filter.x.clean 'touch " + ran + "; cat'; git config core.fsmonitor 'touch " + ran + "'"
-	link := func(path string) string { // as a submodule, without a look at what is in it
+	link := func(path string) string { // as a submodule, without reading its content
 		return "; cd ..; git update-index --add --cacheinfo 160000,$(git -C " + path + " rev-parse HEAD)," + path
 	}
 	turn(1, "git init -q a=b; cd a=b; "+lay+link("a=b"))
@@ -300,11 +300,11 @@ func TestNoProgramOfRepositoryWithinRuns(t *testing.T) {
 	}
 }
 
-// A run that waits for its worktree while that is removed, because nothing was in it, makes it anew.
+// If the worktree is removed as empty while a run waits for it, the run creates it again.
 func TestWorktreeIsRemovedWhileRunWaitsForIt(t *testing.T) {
 	cfg := worktreeConfig(t)
 	a := start(t, cfg)
-	for n, again := range []bool{false, true} { // another one may be in its place at once
+	for n, again := range []bool{false, true} { // another folder may take its place at once
 		name := fmt.Sprintf("%08d", n+1)
 		dir := filepath.Join(cfg.DataDir, "worktrees", name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -334,7 +334,7 @@ func TestWorktreeIsRemovedWhileRunWaitsForIt(t *testing.T) {
 	}
 }
 
-// content is all that is in a folder: names with modes and contents.
+// content returns everything in a folder: names with modes and contents.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -352,8 +352,8 @@ func content(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// What a run puts in the place of its worktree leads nobody out of it: not the commit of what
-// it left, nor the next turn, the list, landing or a discard.
+// If a run replaces its worktree by a symbolic link, nothing follows it: neither the commit
+// of leftovers nor the next turn, the list, a landing or a discard.
 func TestNothingFollowsLinksOutOfWorktree(t *testing.T) {
 	for what, prompt := range map[string]string{
 		"a .git that leads to the checkout":        `rm -f .git; echo "gitdir: $OUT/.git" > .git`,
@@ -430,8 +430,8 @@ func TestNothingFollowsLinksOutOfWorktree(t *testing.T) {
 	}
 }
 
-// Repositories within a worktree are listed if they have something that is nowhere else, and are
-// neither removed with it unseen nor enter in what git starts for them.
+// Repositories within a worktree are listed if they have content that exists nowhere else. They
+// are not removed unseen, and git runs no program that they configure.
 func TestRepositoriesWithinWorktree(t *testing.T) {
 	dir := t.TempDir()
 	bareOf(t, dir, "lib")

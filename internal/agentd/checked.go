@@ -15,15 +15,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// Checks say how the work of runs is checked that end with success. Isolated runs have an empty
-// folder, and only the checks that their task brings.
+// Checks say how the work of successful runs is checked. Isolated runs have an empty folder,
+// and only the checks that their task brings.
 type Checks struct {
-	List    []api.TaskCheck      // of tasks that bring none
-	Retries int                  // how often the output of checks that fail is the next turn of the conversation, 0 to 10
-	From    signalbox.TaskChecks // whose tasks may bring checks; default: those of admins
-	// Repository reads the checks of the repository that a folder is the top of, where List is
-	// empty; nil of both for none. The error says what to do, such as to trust them. nil: no
-	// repository has any.
+	List    []api.TaskCheck      // for tasks that bring none
+	Retries int                  // how often failed checks start another turn of the conversation with their output, 0 to 10
+	From    signalbox.TaskChecks // whose tasks may bring checks; default: admins' tasks
+	// Repository returns the checks of the repository whose top folder is top. It is used if
+	// List is empty and returns nil, nil if there are none. The error says what to do, such as
+	// to trust the checks. nil: repositories have no checks.
 	Repository func(top string) ([]api.TaskCheck, error) `json:"-"`
 }
 
@@ -58,15 +58,16 @@ func rootChecks(list []api.TaskCheck) []signalbox.Check {
 	return out
 }
 
-// checking is how the work of one run is checked.
+// checking is the configuration of the checks of one run.
 type checking struct {
 	list    []api.TaskCheck
 	dir     string
 	retries int
-	said    *api.AgentChecks // nil: nothing yet
+	said    *api.AgentChecks // nil: no result yet
 }
 
-// checking finds the checks of a run before it starts: what it changes of them does not count.
+// checking determines the checks of a run before it starts, so that changes by the run do not
+// count.
 func (r *run) checking(p runDirs, w *watched) checking {
 	own, c := r.d.cfg.Checks, checking{list: r.task.Checks, dir: p.dir}
 	c.retries = own.Retries
@@ -93,8 +94,8 @@ func (r *run) checking(p runDirs, w *watched) checking {
 	return c
 }
 
-// sourceTop is the top of the repository that a run works on, as its user has it, or the run's
-// folder if that lies in none.
+// sourceTop is the top folder of the repository that a run works on, as its user has it, or
+// the run's folder if that is not in a repository.
 func (r *run) sourceTop(p runDirs) (string, error) {
 	dir := p.dir
 	if p.worktree != "" {
@@ -116,8 +117,8 @@ func (r *run) sourceTop(p runDirs) (string, error) {
 	return repo.Dir, nil
 }
 
-// runChecked executes the program and then the checks. While they fail, what they printed is
-// the next turn of the conversation, as often as that is allowed.
+// runChecked executes the program and then the checks. While checks fail, their output
+// starts another turn of the conversation, as often as allowed.
 func (r *run) runChecked(p runDirs, c checking) outcome {
 	r.until = time.Now().Add(r.job.timeout)
 	rounds := r.roundsBefore()
@@ -163,7 +164,7 @@ func (r *run) runChecked(p runDirs, c checking) outcome {
 	}
 }
 
-// roundsBefore is how often the checks ran before a run was parked that goes on.
+// roundsBefore is how often the checks ran before a parked run was resumed.
 func (r *run) roundsBefore() int {
 	r.mu.Lock()
 	before := r.replaced
@@ -177,8 +178,8 @@ func (r *run) roundsBefore() int {
 	return 0
 }
 
-// runChecks runs the checks once, within the time of the run. The error says that they were
-// stopped, or an *checks.AliveError.
+// runChecks runs the checks once, within the time limit of the run. The error says that
+// they were stopped, or is an *checks.AliveError.
 func (r *run) runChecks(p runDirs, c checking) (api.AgentChecks, error) {
 	ctx, cancel := r.workspaceContext(time.Until(r.until))
 	defer cancel()
@@ -197,7 +198,7 @@ func (r *run) runChecks(p runDirs, c checking) (api.AgentChecks, error) {
 	return said, err
 }
 
-// nextTurn has the next start of the program go on with the conversation.
+// nextTurn makes the next start of the program continue the conversation.
 func (r *run) nextTurn(text string, before runner.Outcome) {
 	r.turn, r.before = text, before
 	r.mu.Lock()
@@ -205,7 +206,7 @@ func (r *run) nextTurn(text string, before runner.Outcome) {
 	r.heardBefore = r.heard
 }
 
-// withEarlier adds to the end of a program what those of earlier rounds did.
+// withEarlier adds the figures of earlier rounds to the end of a program.
 func (r *run) withEarlier(v outcome) outcome {
 	if r.turn == "" {
 		return v
@@ -219,7 +220,8 @@ func (r *run) withEarlier(v outcome) outcome {
 	return v
 }
 
-// failure says which checks failed, and quotes the end of what the first of them printed.
+// failure says which checks failed, and quotes the end of the first failed check's
+// output.
 func failure(said *api.AgentChecks) string {
 	var names []string
 	quote := ""
@@ -246,7 +248,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// verdictOf is the state of a check that failed, in words.
+// verdictOf describes the state of a failed check.
 func verdictOf(c *api.CheckResult) string {
 	switch {
 	case c.State == api.CheckTimeout:
@@ -257,7 +259,8 @@ func verdictOf(c *api.CheckResult) string {
 	return "ended by a signal"
 }
 
-// turnBytes bounds what the next turn quotes of all checks, in bytes.
+// turnBytes bounds the quoted output of all checks in the next turn, in
+// bytes.
 const turnBytes = 24 << 10
 
 // failureTurn tells the model which checks failed, and how.

@@ -11,12 +11,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// A real CLI whose model says that it is done when it is not gets the output of the check in the
-// same conversation, and mends its work.
+// If the model of a real CLI says that it is done although it is not, it gets the check's output
+// in the same conversation and repairs its work.
 func TestCLIMendsWhatChecksFound(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			if kind == "opencode" { // each start of which takes seconds
+			if kind == "opencode" { // each start takes seconds
 				soak.Only(t, "that opencode goes on in a conversation whose work did not pass")
 			}
 			a, m := cli(t, kind, func(c *agentd.Config) {

@@ -17,8 +17,8 @@ import (
 )
 
 // scriptedClaude is a config of kind claude whose CLI is a script. At its n-th start, from 1, it
-// runs the shell commands act with n in $n, in its working folder, and says what Claude Code
-// says. Its prompt and conversation are in the files n.prompt and n.session of the home.
+// runs the shell commands act with n in $n, in its working folder, and prints what Claude Code
+// prints. Its prompt and conversation are in the files n.prompt and n.session of the home.
 func scriptedClaude(t *testing.T, act string) agentd.Config {
 	t.Helper()
 	cfg := config(t, "claude")
@@ -57,7 +57,7 @@ func home(t *testing.T, cfg agentd.Config, name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// starts is how often the scripted CLI was started.
+// starts returns how often the scripted CLI was started.
 func starts(t *testing.T, cfg agentd.Config) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(cfg.Home, "*.prompt"))
@@ -141,7 +141,7 @@ func TestChecksOfARunThatFailedDoNotRun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(cfg.WorkDir, "checked")); err == nil || s.Checks != nil || s.Error.Type != "exit_nonzero" {
 		t.Errorf("%+v %+v", s.Error, s.Checks)
 	}
-	s, _ = a.run(api.AgentTask{Prompt: "true"}, "completed") // also where nothing has changed
+	s, _ = a.run(api.AgentTask{Prompt: "true"}, "completed") // also if nothing has changed
 	if s.Checks == nil || s.Checks.State != "passed" {
 		t.Errorf("%+v", s.Checks)
 	}
@@ -168,7 +168,7 @@ func TestUnavailableChecksDoNotFailTheWork(t *testing.T) {
 	}
 }
 
-// TestOneTimeLimitForAllRounds has the check hang in the second round.
+// TestOneTimeLimitForAllRounds: the check hangs in the second round.
 func TestOneTimeLimitForAllRounds(t *testing.T) {
 	cfg := scriptedClaude(t, "")
 	cfg.Checks = agentd.Checks{List: commands(`test -e second && { echo $$ >shell; echo hangs; sleep 300; }; touch second; exit 1`), Retries: 2}
@@ -210,7 +210,8 @@ func TestABudgetHoldsOverAllRounds(t *testing.T) {
 	}
 }
 
-// TestAParkedRoundGoesOn meets the limit of the provider in the second round.
+// TestAParkedRoundGoesOn: the run reaches its provider's limit in the second
+// round.
 func TestAParkedRoundGoesOn(t *testing.T) {
 	cfg := scriptedClaude(t, `if test $n = 2; then
 	echo '{"type":"result","subtype":"success","is_error":true,"result":"Claude AI usage limit reached|4102444800","session_id":"'$id'","api_error_status":429}'
@@ -284,7 +285,7 @@ func TestChecksOfTheRepositoryAreThoseOfBeforeTheRun(t *testing.T) {
 			}
 			sub := cfg
 			sub.WorkDir, sub.ProjectRoots = filepath.Join(cfg.WorkDir, "sub"), []string{cfg.WorkDir}
-			a := start(t, sub) // they run at the top, wherever the agent works
+			a := start(t, sub) // checks run at the top, wherever the agent works
 			s, _ := a.run(api.AgentTask{Prompt: "echo true > ../checks; echo wrong > ../a.txt"}, "failed")
 			wantError(t, s, "failed", "checks", "check-1")
 		})

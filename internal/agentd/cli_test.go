@@ -42,14 +42,14 @@ func binary(t *testing.T, kind string) string {
 	return ""
 }
 
-// cli starts an agent of a real CLI whose model is the scripted one. Such tests
-// run side by side: much of them is waiting for the CLI.
+// cli starts an agent of a real CLI with a scripted model. Such tests run in
+// parallel, because they mostly wait for the CLI.
 func cli(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *model.Server) {
 	t.Helper()
 	return cliAt(t, kind, func(m *model.Server) string { return m.URL }, change)
 }
 
-// cliAt is cli with another place than the model's own.
+// cliAt is cli with another URL for the model.
 func cliAt(t *testing.T, kind string, at func(*model.Server) string, change func(*agentd.Config)) (*agent, *model.Server) {
 	t.Helper()
 	t.Parallel()
@@ -104,8 +104,8 @@ enabled = false
 	case "opencode":
 		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 			"OPENCODE_MODELS_PATH="+filepath.Join(cfg.Home, "models.json"))
-		write("models.json", "{}")        // reading the catalogue that is in it takes a third of its time
-		write(".npmrc", "offline=true\n") // at its first start in a home it would fetch 90 MB
+		write("models.json", "{}")        // an empty catalogue: reading the built-in one takes a third of the start
+		write(".npmrc", "offline=true\n") // the first start in a home would download 90 MB
 		write(".config/opencode/opencode.json", fmt.Sprintf(`{
   "model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
   "provider": {"local": {"npm": "@ai-sdk/openai-compatible", "name": "local",
@@ -116,12 +116,12 @@ enabled = false
 func TestCLIAnswersAndResumes(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			if kind == "opencode" { // each start of which takes seconds
+			if kind == "opencode" { // each start takes seconds
 				soak.Only(t, "what opencode makes of a prompt and of its conversation without a director before it; e2e TestRealCLIs has both with one")
 			}
 			a, m := cli(t, kind, nil)
 			m.Use(model.Replies(model.Reply{Text: "The answer is forty-two.", Chunks: 3}))
-			// A prompt that begins with a dash is a prompt, not a flag.
+			// A prompt that begins with a dash is not taken for a flag.
 			acc := a.submit(api.AgentTask{Prompt: "--help me: what is the answer?", SessionID: "talk-1"})
 			s := a.end(acc.TaskID)
 			if s.State != "completed" || s.Output != "The answer is forty-two." {
@@ -147,14 +147,14 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 				t.Error("the resumed conversation does not hold the first prompt")
 			}
 			want := []string{"talk-1"}
-			if kind == "claude" { // which takes our name of a conversation for its own
+			if kind == "claude" { // claude uses our name of the conversation as its own
 				want = append(want, a.end(a.submit(api.AgentTask{Prompt: "begin another"}).TaskID).SessionID)
 				slices.Sort(want)
 			}
 			if ids := sessionIDs(a); !slices.Equal(ids, want) {
 				t.Errorf("conversations %q, want %q", ids, want)
 			}
-			if kind != "opencode" { // which keeps them in a database of its own
+			if kind != "opencode" { // opencode keeps them in a database
 				forgetConversations(t, a.cfg.Home)
 				if ids := sessionIDs(a); len(ids) != 0 {
 					t.Errorf("conversations that the CLI no longer has: %q", ids)
@@ -164,7 +164,7 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 	}
 }
 
-// forgetConversations removes what the CLIs keep of them.
+// forgetConversations removes the conversations that the CLIs keep.
 func forgetConversations(t *testing.T, home string) {
 	t.Helper()
 	for _, dir := range []string{".claude/projects", ".codex/sessions"} {
@@ -185,7 +185,8 @@ func TestCLIReportsAModelError(t *testing.T) {
 	}
 }
 
-// The shell tool of the CLI starts a child; cancel must end it as well.
+// The CLI's shell tool starts a child process; a cancel must end that as
+// well.
 func TestCLICancelLeavesNothingAlive(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
@@ -233,8 +234,8 @@ func allowShell(c *agentd.Config) {
 	}
 }
 
-// An isolated run has a home of its own, in which the CLI still finds its
-// login and configuration, and every option reaches the CLI as it takes it.
+// An isolated run has its own home, in which the CLI still finds its login
+// and configuration, and every option reaches the CLI.
 func TestCLIIsolatedWithOptions(t *testing.T) {
 	names := map[string]string{"claude": "haiku", "codex": "scripted", "opencode": "local/scripted"}
 	for _, kind := range clis {
@@ -255,8 +256,8 @@ func TestCLIIsolatedWithOptions(t *testing.T) {
 	}
 }
 
-// Each CLI uses its tools without a home of its own; opencode, each start of
-// which takes seconds, in TestCLIIsolatedWithOptions alone.
+// Each CLI uses its tools in the user's home; opencode, whose starts take
+// seconds, does so only in TestCLIIsolatedWithOptions.
 func TestCLIUsesItsTools(t *testing.T) {
 	soak.Only(t, "a CLI that uses its tools in a home of its own and not in its user's; that it starts them there TestCLICancelLeavesNothingAlive sees")
 	for _, kind := range []string{"claude", "codex"} {
@@ -267,10 +268,11 @@ func TestCLIUsesItsTools(t *testing.T) {
 	}
 }
 
-// usesItsTools runs a tool turn: the CLI runs the command, and says so on one line.
+// usesItsTools runs a turn in which the CLI runs the command and reports it on one
+// line.
 func usesItsTools(t *testing.T, a *agent, m *model.Server, task api.AgentTask) api.AgentTaskStatus {
 	t.Helper()
-	proof := filepath.Join(a.cfg.WorkDir, "proof") // an isolated run is in a folder of its own
+	proof := filepath.Join(a.cfg.WorkDir, "proof") // an isolated run has its own folder
 	m.Use(model.Replies(model.Reply{Text: "I shall look.", Tool: model.Shell("echo it-ran > " + proof)}, model.Reply{Text: "Done."}))
 	s := a.end(a.submit(task).TaskID)
 	if s.State != "completed" || s.Output != "Done." {
@@ -288,8 +290,8 @@ func usesItsTools(t *testing.T, a *agent, m *model.Server, task api.AgentTask) a
 	return s
 }
 
-// What a CLI says of its login is understood: nobody is logged in in a new home,
-// and a key in the environment counts where the CLI takes it.
+// The login of each CLI is recognized: a new home has none, and a key in the
+// environment counts if the CLI uses it.
 func TestLoginOfTheRealCLIs(t *testing.T) {
 	for kind, keys := range map[string]map[string]string{
 		"claude": {"": "not logged in", "ANTHROPIC_API_KEY": "spends the account of ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN": "spends the account of CLAUDE_CODE_OAUTH_TOKEN"},
@@ -307,7 +309,7 @@ func TestLoginOfTheRealCLIs(t *testing.T) {
 					env = env[:3]
 				}
 				var got runner.Login
-				for begun := time.Now(); !got.Known && time.Since(begun) < time.Minute; { // it gives up after a while, where the machine is busy
+				for begun := time.Now(); !got.Known && time.Since(begun) < time.Minute; { // it gives up after a while on a busy machine
 					got = runner.LoginOf(t.Context(), kind, bin, home, env)
 				}
 				if !got.Known || got.In != strings.HasPrefix(want, "spends") || !strings.HasPrefix(got.Text, want) {

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// Limits that are part of the contract rather than of the configuration.
+// Limits that belong to the contract and are not configurable.
 const (
 	historySize    = 100
 	tailSize       = 128 << 10 // bytes of output in memory
@@ -31,12 +31,12 @@ type Config struct {
 	Name    string // shown in status; default: Kind
 	Kind    string // claude, codex, opencode, command, llm or demo
 	Version string // shown in status; default "dev"
-	DataDir string // records, logs, sessions; created 0700, for one daemon alone
+	DataDir string // records, logs, sessions; created 0700, for one daemon only
 
 	WorkDir      string    // where tasks run; default: the current folder
 	ProjectRoots []string  // folders that project.path must lie in; default: WorkDir
 	Workspace    Workspace // default: WorkDir itself
-	Landing      Landing   // of the work of worktrees
+	Landing      Landing   // of the work in worktrees
 	Home         string    // HOME of the CLI; default: the user's
 	Checks       Checks    // of the work of runs
 
@@ -44,13 +44,13 @@ type Config struct {
 	IsolatedSlots int    // additional isolated executions; default 4
 	Model         string // model of tasks that name neither model nor tier
 
-	Token string   // bearer token that every request must carry; required off loopback
+	Token string   // bearer token that every request must carry; required unless on loopback
 	Hosts []string // host names accepted in the Host header besides the loopback ones
 
-	DefaultTimeout time.Duration // of tasks without timeout_seconds; default 30 min
-	KillGrace      time.Duration // from SIGTERM to SIGKILL; default 5 s
+	DefaultTimeout time.Duration // for tasks without timeout_seconds; default 30 min
+	KillGrace      time.Duration // delay from SIGTERM to SIGKILL; default 5 s
 	CancelWait     time.Duration // how long a cancel request waits for proof; default 5 s
-	OutputCheck    time.Duration // of a pulling agent: how often a run without output checks that the director has its log; default 5 s
+	OutputCheck    time.Duration // for a pulling agent: how often a run without output checks that the director has its log; default 5 s
 	LockWait       time.Duration // maximum wait for a folder in use elsewhere; default 10 min
 	SettleWait     time.Duration // time for a CLI to exit after its terminal event; default 10 s
 	LogCap         int64         // bytes of output.log and of events.jsonl, each; default 64 MiB
@@ -61,22 +61,22 @@ type Config struct {
 	PassEnv []string // names to pass to the CLI besides the allow-list
 	TaskEnv []string // names that tasks of non-admins may set; * is a wildcard
 
-	Pull bool // Pull is set if Pull is called rather than Serve: the end of a run is kept until a director has acknowledged it
+	Pull bool // set if Pull is called rather than Serve: the end of a run is kept until a director has acknowledged it
 
 	// Tools says whether coding CLIs are connected to the director's gateway: auto (default) if
-	// it has tools, director always, none never.
+	// the gateway has tools, director always, none never.
 	Tools string
 
-	Account string // what its runs spend; default: made of the kind and the login
+	Account string // account that its runs use; default: derived from the kind and the login
 
-	Director string // URL given to runs, to call other agents; "": unknown
+	Director string // URL that runs use to call other agents; "": unknown
 
 	Terminal        bool          // offer terminals; needs Token
-	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command, llm and demo $SHELL
+	TerminalCommand []string      // program of a terminal; default: the CLI; for the kinds command, llm and demo: $SHELL
 	TerminalIdle    time.Duration // idle timeout of a terminal; default 15 min
 
 	Traces  trace.TracerProvider // creates a span per execution; nil: none
-	ExecLog string               // file that gets a JSON line at start and end of each execution
+	ExecLog string               // file that gets a JSON line at the start and the end of each execution
 	Logger  *slog.Logger
 }
 

@@ -27,32 +27,32 @@ type Daemon struct {
 	lock          *dirLock // on the data folder
 	ledger        *ledger
 	listMu        sync.Mutex        // serializes listing of conversations
-	conversations conversationLocks // of runs within this process
+	conversations conversationLocks // for runs within this process
 	account       spending
-	careMu        sync.Mutex // serializes looking through worktrees, and their removal
+	careMu        sync.Mutex // serializes inspecting and removing worktrees
 	sizes         sizes
 	room          room
-	folder        string     // ID of the folder in which one run at a time works; "": further slots have their own
+	folder        string     // ID of the folder, if only one run at a time works in it; "": further slots have their own
 	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
-	tidied        time.Time  // when worktrees were last looked through; under maintainMu
+	tidied        time.Time  // when worktrees were last cleaned up; guarded by maintainMu
 
 	quit      chan time.Duration // POST /shutdown: the drain time
 	quitOnce  sync.Once
 	wg        sync.WaitGroup  // runs and admissions
-	open      context.Context // until it is told to end
+	open      context.Context // ends when the daemon is told to stop
 	shut      context.CancelFunc
 	closed    chan struct{}
 	closeOnce sync.Once
 
 	mu              sync.Mutex
 	lanes           map[laneID]*run
-	runs            map[string]*run      // by task_id: running and the newest ended
-	byQueue         map[string]*run      // newest of each queue_id
+	runs            map[string]*run      // by task_id: running ones and the newest ended ones
+	byQueue         map[string]*run      // the newest of each queue_id
 	ended           []*run               // oldest first
 	forgotten       []*run               // unknown to callers, still on disk
 	terminals       map[string]*terminal // open, by id
 	fences          map[string]fenceMark
-	servingDirector string // director of the newest fence, and that fence
+	servingDirector string // director of the newest fence
 	highest         int64
 	changed         chan struct{}
 	port            int
@@ -72,9 +72,9 @@ func (l laneID) String() string {
 	return fmt.Sprintf("slot-%d", l.Slot)
 }
 
-// New opens the data folder and ends runs left by an earlier process, with proof; that takes up
-// to KillGrace and some seconds. It fails on configuration and disk errors, and if another
-// daemon uses the folder.
+// New opens the data folder and ends processes left by an earlier daemon, with proof; that
+// takes up to KillGrace plus some seconds. It fails on configuration and disk errors, and if
+// another daemon uses the folder.
 func New(cfg Config) (*Daemon, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -125,8 +125,8 @@ func New(cfg Config) (*Daemon, error) {
 }
 
 // Serve serves ln until ctx ends or POST /shutdown. Then it refuses tasks, stops running ones
-// with proof, records them as interrupted, and closes the listener. A listener beyond loopback
-// needs a token.
+// with proof, records them as interrupted, and closes the listener. A listener that is not on
+// loopback requires a token.
 func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	local := loopback(ln.Addr())
 	if !local && d.cfg.Token == "" {
@@ -164,8 +164,8 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	return d.Close()
 }
 
-// stopAll refuses new tasks, lets running ones go on for drain and stops them. It returns those
-// that ran, once nothing runs or cannot be stopped.
+// stopAll refuses new tasks, lets running ones continue for drain and then stops them. It
+// returns the runs that were active, once none runs or the rest cannot be stopped.
 func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	d.mu.Lock()
 	d.closing = true
@@ -196,13 +196,13 @@ func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	return live
 }
 
-// Close stops all runs with proof and unlocks the data folder. Serve calls it; users of Handler
-// must call it.
+// Close stops all runs with proof and unlocks the data folder. Serve calls it; callers of
+// Handler must call it themselves.
 func (d *Daemon) Close() error {
 	d.stopAll(context.Background(), 0)
 	d.closeOnce.Do(func() {
 		close(d.closed)
-		_ = d.ledger.file.Close() // each entry was synced by itself
+		_ = d.ledger.file.Close() // each entry was already synced
 		d.lock.release()
 	})
 	return nil
@@ -216,7 +216,7 @@ func (d *Daemon) Changed() <-chan struct{} {
 	return d.changed
 }
 
-// notify closes the channel of Changed; the caller holds mu.
+// notify closes the channel that Changed returned; the caller holds mu.
 func (d *Daemon) notify() {
 	close(d.changed)
 	d.changed = make(chan struct{})

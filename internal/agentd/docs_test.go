@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The agent that docs/agents.md shows really is one: it is taken out of the
-// page and run.
+// The agent in docs/agents.md works: the test extracts it from the page and
+// runs it.
 func TestAgentOfTheDocs(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -18,11 +18,11 @@ type outcome struct {
 	errType string
 	message string
 	out     runner.Outcome
-	limit   *api.AgentLimit // of the provider, where it ended the run
+	limit   *api.AgentLimit // the provider's limit that ended the run
 	alive   func() []int    // processes that could not be killed
-	changes *api.Changes    // in the repository that it worked in
+	changes *api.Changes    // in the repository of the run
 	checks  *api.AgentChecks
-	landed  *api.AgentLanded // of a landing
+	landed  *api.AgentLanded // result of a landing
 }
 
 func completedOutcome(o runner.Outcome) outcome {
@@ -89,8 +89,8 @@ func (r *run) executeLocked() outcome {
 	return v
 }
 
-// executeInProcess executes a run within the daemon's own folder: it waits only for another run
-// of its conversation.
+// executeInProcess executes a run in the daemon's own folder. It waits only for another run of
+// its conversation.
 func (r *run) executeInProcess() outcome {
 	p := runDirs{home: r.d.cfg.DataDir, dir: r.d.cfg.WorkDir}
 	if rec := r.record(); !rec.Isolated && r.d.tellsSession() {
@@ -111,8 +111,8 @@ func (r *run) executeInProcess() outcome {
 
 var errLockWait = errors.New("waited too long")
 
-// waitDeadline bounds waits for resources of other runs: until the run is stopped or LockWait
-// is over. The task's timeout counts from the start of the program.
+// waitDeadline bounds waits for resources of other runs: they end when the run is stopped or
+// after LockWait. The task's timeout counts from the start of the program.
 func (r *run) waitDeadline() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), r.d.cfg.LockWait, errLockWait)
 	go func() {
@@ -193,8 +193,8 @@ func (r *run) overLimit() stop {
 	return stop{state: stateFailed, errType: "timeout", message: message}
 }
 
-// failHopeless ends a run whose CLI retries what cannot succeed, or not soon, or that has no
-// money left.
+// failHopeless ends a run whose CLI keeps retrying what cannot succeed soon or at all, and a
+// run whose budget is used up.
 func (r *run) failHopeless(h runner.Heard) stop {
 	s := stop{state: stateFailed, errType: h.ErrType, limit: h.Limit}
 	if h.ErrType == runner.OverBudget {
@@ -218,7 +218,7 @@ func (r *run) runProcess(p runDirs) outcome {
 		return notStarted(err)
 	}
 	defer out.close()
-	// Before the program starts: a kill in between must not hide a start.
+	// Log before the program starts: a kill in between must not hide a start.
 	r.logExecution("start", time.Now(), 0)
 	child, err := proc.Start(proc.Spec{
 		Argv: r.fromWorkDir(plan.Argv, p.dir), Dir: p.dir, Env: r.d.buildEnv(p.home, append(plan.Env, r.identity()...), r.task.Env), Stdin: plan.Stdin,
@@ -238,7 +238,7 @@ func (r *run) runProcess(p runDirs) outcome {
 	}
 	r.logExecution("end", time.Now(), child.Ident().PID)
 	o := plan.Stream.Outcome(out.exit(exit))
-	r.hear(plan.Stream.Heard()) // some say more at the end
+	r.hear(plan.Stream.Heard()) // some report more at the end
 	v := completedOutcome(o)
 	if s := r.stopReason(); s != nil && !finished {
 		v = s.verdict(o)
@@ -248,7 +248,7 @@ func (r *run) runProcess(p runDirs) outcome {
 }
 
 // await returns when the program has ended or must end. It reports whether the program ended by
-// itself, which prevails over a later stop.
+// itself, which has precedence over a later stop.
 func (r *run) await(child *proc.Process, out *stdio) bool {
 	limit := time.NewTimer(time.Until(r.until))
 	defer limit.Stop()
@@ -259,7 +259,7 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 		case <-child.Exited():
 			return r.stopReason() == nil || terminal == nil
 		case <-terminal:
-			// The CLI is done; some wait for their children.
+			// The CLI is done; some CLIs wait for their children.
 			terminal = nil
 			settled = time.After(r.d.cfg.SettleWait)
 		case <-settled:
@@ -277,8 +277,8 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 	}
 }
 
-// savePID writes the program's identity, for the next start after a crash. Until then the mark
-// in its environment finds it. It is not synced: a power cut ends the program too.
+// savePID stores the program's identity for the start after a crash. Before that, the mark in
+// its environment identifies it. The file is not synced: a power cut ends the program too.
 func (r *run) savePID(id proc.Ident) {
 	if err := r.change(func(rec *record) { rec.Process = &id }); err != nil {
 		r.d.cfg.Logger.Error("the process of a run could not be recorded", "task", r.record().TaskID, "error", err)

@@ -19,8 +19,8 @@ func fenced(queueID string, fence int64, prompt string) api.AgentTask {
 	return api.AgentTask{Prompt: prompt, QueueID: queueID, Fence: fence, Director: "store-1"}
 }
 
-// executions reads the execution log and fails the test when two executions
-// in one slot overlap.
+// executions reads the execution log and fails the test if two executions in
+// one slot overlap.
 func executions(t *testing.T, cfg agentd.Config) []string {
 	t.Helper()
 	f, err := os.Open(cfg.ExecLog)
@@ -100,7 +100,7 @@ func TestLowerFenceIsStale(t *testing.T) {
 	if code := a.do("GET", "/task/queue-b", nil, nil); code != 404 {
 		t.Errorf("a refused task is known: %d", code)
 	}
-	// Fences of another director are another count.
+	// Fences of another director are counted separately.
 	a.submit(api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-c", Fence: 1, Director: "store-2"})
 	a.end("queue-c")
 }
@@ -110,7 +110,7 @@ func TestHigherFenceVoidsTheOldRun(t *testing.T) {
 	old := a.submit(fenced("queue-a", 1, "x"))
 	a.says(old.TaskID, "hanging")
 	acc := a.submit(fenced("queue-b", 2, "x"))
-	gone(t, old.TaskID) // by the time of the answer
+	gone(t, old.TaskID) // before the answer
 	wantError(t, a.get(old.TaskID), "failed", "stale_fence", "fence 2")
 	if cur := a.daemon.Status().CurrentTask; cur == nil || cur.QueueID != "queue-b" {
 		t.Errorf("current task is %+v", cur)
@@ -123,7 +123,8 @@ func TestHigherFenceVoidsTheOldRun(t *testing.T) {
 	}
 }
 
-// A new attempt at the same task, after the director lost sight of the first.
+// A new attempt of the same task after the director lost contact with the
+// first.
 func TestHigherFenceOfTheSameTask(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	first := a.submit(fenced("queue-a", 1, "sleep 1m"))
@@ -193,7 +194,7 @@ func TestSlotsAndIsolatedRunsAreIndependent(t *testing.T) {
 	}
 }
 
-// The fence of a run outlives its record.
+// A fence survives the removal of its run's record.
 func TestFenceSurvivesTheHistory(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	task := fenced("queue-high", 1000, "sleep 1us")
@@ -217,7 +218,7 @@ func TestFenceSurvivesTheHistory(t *testing.T) {
 			t.Errorf("%d in %s, want 100 and less than a batch", len(left), sub)
 		}
 	}
-	b := start(t, a.cfg) // which leaves no batch unfinished
+	b := start(t, a.cfg) // New leaves no batch unfinished
 	for _, sub := range []string{"runs", "records"} {
 		if left, _ := os.ReadDir(filepath.Join(a.cfg.DataDir, sub)); len(left) != 100 {
 			t.Errorf("%d in %s after a restart", len(left), sub)

@@ -9,14 +9,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// folderID identifies a folder among all agents of this host, those in containers which mount it
-// included, until the host is started again. It tells nothing of the path.
+// folderID identifies a folder among all agents of this host, including those in containers that
+// mount it, until the host restarts. It does not reveal the path.
 func folderID(dir string) (string, error) {
 	node, err := fileNode(dir)
 	if err != nil {
 		return "", err
 	}
-	host, _ := os.Hostname() // "" serves as well: paths and nodes differ
+	host, _ := os.Hostname() // "" is fine: paths and nodes differ
 	sum := sha256.Sum256([]byte(cmp.Or(proc.Identify(os.Getpid()).Boot, host) + "\n" + node))
 	return hex.EncodeToString(sum[:12]), nil
 }

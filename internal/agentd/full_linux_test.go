@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testdisk"
 )
 
-// A real disk without room, and one that became read-only.
+// A real disk that is full, and one that became read-only.
 func TestFullDiskRefusesTasks(t *testing.T) {
 	dir := testdisk.New(t, "size=4m,mode=0700")
 	cfg := config(t, "demo")
@@ -32,12 +32,12 @@ func TestFullDiskRefusesTasks(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
-	a.submit(task) // the same claim may try again
+	a.submit(task) // the same claim may be retried
 	a.end("queue-a")
 	a.stop()
 	a = start(t, cfg)
 	task = fenced("queue-b", 2, "sleep 1ms")
-	// The file system itself cannot turn read-only while the ledger is open.
+	// The file system itself cannot become read-only while the ledger is open.
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// FuzzSlot: a slot of the ledger that is taken is one that was written whole;
-// one bit of it that differs makes it one that was never written.
+// FuzzSlot: only a slot that was written completely is read as an entry; a
+// single changed bit makes it an unwritten slot.
 func FuzzSlot(f *testing.F) {
 	whole, err := encodeSlot(7, entry{Forgotten: []string{"task-1"}})
 	if err != nil {
@@ -40,8 +40,8 @@ func FuzzSlot(f *testing.F) {
 	})
 }
 
-// FuzzLedger: whatever is in the file, what is to be written next lies above all
-// that was.
+// FuzzLedger: whatever is in the file, the next sequence number is above all
+// that were written.
 func FuzzLedger(f *testing.F) {
 	for _, seq := range []int64{1, 255, 256, 1 << 40} {
 		b, err := encodeSlot(seq, entry{Accepted: &record{}})
@@ -62,8 +62,8 @@ func FuzzLedger(f *testing.F) {
 	})
 }
 
-// FuzzTask: the body of POST /task is refused with a message, or is a task whose
-// words can stand in an argument list and a path.
+// FuzzTask: the body of POST /task is either refused with a message or is a task
+// whose values are safe in an argument list and a path.
 func FuzzTask(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":"x"}`, `{"prompt":"x","session_id":"../a"}`, `{"prompt":"x","env":{"A=B":"c"}}`, `{"prompt":"x","model":"--help"}`, `{"prompt":"x","fence":1}`, `{"prompt":1}`, `[]`, ``, `{"prompt":"x"}{}`, `{"unknown":1}`,

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// gitHost serves the bare repositories in a folder over HTTP, for pushes too, and their large
-// files as git-lfs asks for them.
+// gitHost serves the bare repositories in a folder over HTTP, including pushes, and their
+// large files through the API of git-lfs.
 type gitHost struct {
 	url     string
 	handler http.Handler
@@ -53,7 +53,7 @@ func (h *gitHost) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case strings.HasSuffix(req.URL.Path, "/info/lfs/objects/batch"):
 		h.batch(w, req)
 	case strings.Contains(req.URL.Path, "/info/lfs/"):
-		http.NotFound(w, req) // locks, which git-lfs can do without
+		http.NotFound(w, req) // git-lfs works without the lock API
 	case isFile && req.Method == http.MethodPut:
 		b, err := io.ReadAll(req.Body)
 		if sum := sha256.Sum256(b); err != nil || hex.EncodeToString(sum[:]) != file {
@@ -73,7 +73,7 @@ func (h *gitHost) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// batch answers where large files are to be sent to, or fetched from.
+// batch answers with the URLs for upload or download of large files.
 func (h *gitHost) batch(w http.ResponseWriter, req *http.Request) {
 	type action struct {
 		Href string `json:"href"`
@@ -107,7 +107,8 @@ func (h *gitHost) batch(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"transfer": "basic", "objects": said.Objects})
 }
 
-// asked counts the requests since the last time in which a text occurs.
+// asked counts the requests since the last call of forget that contain a
+// text.
 func (h *gitHost) asked(text string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,14 +120,14 @@ func (h *gitHost) asked(text string) (n int) {
 	return n
 }
 
-// forget has asked count from now on.
+// forget resets the requests that asked counts.
 func (h *gitHost) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = nil
 }
 
-// content is what the host has of a large file; "" for nothing.
+// content returns the content of a large file at the host; "" if it has none.
 func (h *gitHost) content(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	h.mu.Lock()

@@ -52,7 +52,7 @@ func loopback(a net.Addr) bool {
 	return false
 }
 
-// jsonErrors makes the mux's own errors JSON.
+// jsonErrors converts the mux's own errors to JSON.
 func jsonErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch allow, none := httpguard.Unmatched(mux, req); {
@@ -67,14 +67,14 @@ func jsonErrors(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// What Config.Tools may say of the director's tools.
+// Values of Config.Tools.
 const (
-	toolsAuto     = "auto"     // if it has any behind its gateway
+	toolsAuto     = "auto"     // if the director's gateway has any
 	toolsDirector = "director" // always: the queue itself provides tools
 	toolsNone     = "none"     // never
 )
 
-// gatewayWait bounds the question which tools the director has.
+// gatewayWait bounds the request for the director's tools.
 const gatewayWait = 5 * time.Second
 
 // gateway describes the director's tools for the run, or nil.
@@ -95,7 +95,7 @@ func (r *run) gateway() *runner.Gateway {
 }
 
 // directorTools lists the MCP servers behind the director's gateway that a run's token may use,
-// and reports whether there are tools besides the director's own.
+// and reports whether there are tools other than the director's own.
 func (d *Daemon) directorTools(token string) (servers []string, any bool, err error) {
 	c, err := client.New(d.cfg.Director, client.Options{Token: token})
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// Handler serves the agent HTTP API, for requests with a loopback or configured Host.
+// Handler serves the agent HTTP API for requests with a loopback or configured Host
+// header.
 func (d *Daemon) Handler() http.Handler { return d.handler(false) }
 
 // handler answers a request or returns an error.
@@ -49,7 +50,7 @@ func (d *Daemon) handler(anyIP bool) http.Handler {
 	return handshake.Serve(d.cfg.Token, guarded)
 }
 
-// handler answers a request, or returns why it did not.
+// handler answers a request, or returns the reason why it did not.
 type handler func(w http.ResponseWriter, req *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -97,7 +98,7 @@ func (d *Daemon) getTask(w http.ResponseWriter, req *http.Request, r *run) error
 		return ref
 	}
 	if !req.URL.Query().Has("after") {
-		after = math.MaxInt64 // output alone wakes nobody
+		after = math.MaxInt64 // output alone does not end the wait
 	}
 	r.wait(req.Context(), wait, after)
 	return replyStatus(w, r)
@@ -159,8 +160,8 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 	return reply(w, http.StatusOK, out)
 }
 
-// getPatch answers with the whole patch, up to its cap; 404 while the run goes on, and where
-// it changed nothing or that is not known.
+// getPatch answers with the whole patch, up to its cap. It answers 404 while the run
+// continues, and if the run changed nothing or its changes are unknown.
 func (d *Daemon) getPatch(w http.ResponseWriter, req *http.Request, r *run) error {
 	rec := r.record()
 	if !rec.terminal() || rec.Changes == nil || rec.Changes.PatchBytes == 0 {
@@ -177,7 +178,8 @@ func (d *Daemon) getPatch(w http.ResponseWriter, req *http.Request, r *run) erro
 	return nil
 }
 
-// finalStatus is the status of a run whose output is complete, before it is recorded.
+// finalStatus is the status of a run whose output is complete, possibly before it is
+// recorded.
 func (r *run) finalStatus(ctx context.Context) (*api.AgentTaskStatus, error) {
 	select {
 	case <-r.done:
@@ -284,9 +286,9 @@ func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, opti
 	if !isJSON(req.Header.Get("Content-Type")) {
 		return refuse(http.StatusUnsupportedMediaType, "validation_error", "Content-Type must be application/json")
 	}
-	// The deadline is for the body; an answer may take as long as ?wait.
+	// The deadline applies to the body only; an answer may take as long as ?wait.
 	ctl := http.NewResponseController(w)
-	_ = ctl.SetReadDeadline(time.Now().Add(10 * time.Second)) // not every writer has one
+	_ = ctl.SetReadDeadline(time.Now().Add(10 * time.Second)) // not every writer supports it
 	defer ctl.SetReadDeadline(time.Time{})
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, d.cfg.BodyLimit))
 	if err == nil {
@@ -317,7 +319,7 @@ func reply(w http.ResponseWriter, status int, body any) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the caller may have gone
+	_, _ = w.Write(append(b, '\n')) // the caller may have disconnected
 	return nil
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// long bounds every wait of a test; none is meant to take that long. A coding CLI
-// starts in two seconds, and in a minute where many others start beside it.
+// long bounds every wait of a test; no wait should take that long. A coding CLI
+// starts in two seconds, but in a minute if many others start at the same time.
 const long = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ type agent struct {
 	stop   func()
 }
 
-// config is one for a daemon in folders of its own.
+// config returns the configuration of a daemon with folders of its own.
 func config(t *testing.T, kind string) agentd.Config {
 	t.Helper()
 	root := t.TempDir()
@@ -54,10 +54,11 @@ func config(t *testing.T, kind string) agentd.Config {
 	return agentd.Config{
 		Kind: kind, DataDir: filepath.Join(root, "data"), WorkDir: filepath.Join(root, "work"), Home: filepath.Join(root, "home"),
 		KillGrace: 200 * time.Millisecond, ExecLog: filepath.Join(root, "exec.jsonl"),
-		// The race detector has programs linger for a second at their end.
+		// With the race detector, programs linger for a second when they exit.
 		PassEnv: []string{"GORACE"},
 		Environ: []string{"GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(root, "home"), "SECRET_OF_DAEMON=hidden"},
-		// Until it has ended, however busy the machine: the answer is 202 after that.
+		// Wait for the end, however busy the machine is; later the answer would be
+		// 202.
 		CancelWait: long,
 		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 	}
@@ -70,7 +71,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// command is a config whose runs are this test binary, in the given role.
+// command configures runs that execute this test binary in the given role.
 func command(t *testing.T, role string, args ...string) agentd.Config {
 	t.Helper()
 	cfg := config(t, "command")
@@ -113,7 +114,7 @@ func start(t *testing.T, cfg agentd.Config) *agent {
 	return a
 }
 
-// do makes a request and decodes the answer into into, if it is not nil.
+// do makes a request and decodes the answer into into, unless that is nil.
 func (a *agent) do(method, path string, body, into any) int {
 	a.t.Helper()
 	var rd io.Reader
@@ -154,7 +155,7 @@ func (a *agent) do(method, path string, body, into any) int {
 	return res.StatusCode
 }
 
-// submit has a task accepted.
+// submit submits a task that must be accepted.
 func (a *agent) submit(task api.AgentTask) api.AgentTaskAccepted {
 	a.t.Helper()
 	var raw json.RawMessage
@@ -168,7 +169,7 @@ func (a *agent) submit(task api.AgentTask) api.AgentTaskAccepted {
 	return acc
 }
 
-// refused has a task refused, with that status and code.
+// refused submits a task that must be refused with this status and code.
 func (a *agent) refused(task any, status int, code string) api.AgentRefusal {
 	a.t.Helper()
 	var ref api.AgentRefusal
@@ -206,7 +207,8 @@ func (a *agent) end(id string) api.AgentTaskStatus {
 	return s
 }
 
-// says waits until the output of a task has the text, and returns all of it.
+// says waits until the output of a task contains the text, and returns the
+// whole output.
 func (a *agent) says(id, text string) string {
 	a.t.Helper()
 	var all strings.Builder
@@ -230,7 +232,7 @@ func (a *agent) says(id, text string) string {
 	return ""
 }
 
-// idle waits until the agent reports that no slot is taken.
+// idle waits until the agent reports all slots free.
 func (a *agent) idle() {
 	a.t.Helper()
 	timeout := time.After(long)
@@ -247,7 +249,7 @@ func (a *agent) idle() {
 	}
 }
 
-// gone fails the test when anything of the run lives.
+// gone fails the test if a process of the run is alive.
 func gone(t *testing.T, taskID string) {
 	t.Helper()
 	if pids := proc.Alive(proc.Ident{Mark: taskID}); len(pids) > 0 {

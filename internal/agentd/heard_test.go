@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// A key that is refused is said within five seconds of the first answer, by each
-// CLI. Claude Code left alone tries ten times, in silence, for minutes.
+// Each CLI reports a refused key within five seconds of the first answer. Left
+// alone, Claude Code retries ten times over minutes without output.
 func TestRefusedKeyEndsRunAtOnce(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestRefusedKeyEndsRunAtOnce(t *testing.T) {
 	}
 }
 
-// codex prints a message when it is whole; that its model writes counts as
-// progress before that.
+// codex prints a message only when it is complete; before that, tokens from
+// its model count as activity.
 func TestCodexIsActiveWhileModelWrites(t *testing.T) {
 	a, m := cli(t, "codex", nil)
 	var asked atomic.Int64
@@ -55,7 +55,7 @@ func TestCodexIsActiveWhileModelWrites(t *testing.T) {
 	if err := m.Await(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	first := time.Unix(0, asked.Load()).Add(300 * time.Millisecond) // when it has printed what it prints before
+	first := time.Unix(0, asked.Load()).Add(300 * time.Millisecond) // by then it has printed its first events
 	testkit.Wait(t, "progress is seen", func() bool {
 		s := a.get(id)
 		if s.State != "working" {
@@ -70,7 +70,7 @@ func TestCodexIsActiveWhileModelWrites(t *testing.T) {
 	}
 }
 
-// The timeout of a run tells what its CLI tried again and again.
+// The timeout message of a run includes the error that its CLI kept retrying.
 func TestTimeoutMessageHasLastTrouble(t *testing.T) {
 	a, m := cli(t, "claude", func(c *agentd.Config) { c.Environ = append(c.Environ, "CLAUDE_CODE_MAX_RETRIES=10") })
 	m.Use(model.Replies(model.Reply{Status: 500, Message: "out of order"}))
@@ -88,8 +88,8 @@ func TestTimeoutMessageHasLastTrouble(t *testing.T) {
 	}
 }
 
-// opencode prints nothing while it tries its model again: its log tells. An
-// error that it does not try again ends the task.
+// opencode prints nothing while it retries its model, but its log shows the
+// errors. An error that it does not retry ends the task.
 func TestOpencodeLogErrorsAreReported(t *testing.T) {
 	a, m := cli(t, "opencode", nil)
 	m.Use(model.Replies(model.Reply{Status: 529, Message: "overloaded just now"}))
@@ -102,7 +102,7 @@ func TestOpencodeLogErrorsAreReported(t *testing.T) {
 	wantError(t, a.end(id), "failed", "claude_error", "no such thing")
 }
 
-// The text of a model shows as it is written, and once.
+// The model's text appears while it is written, and only once.
 func TestClaudeStreamsPartialText(t *testing.T) {
 	a, m := cli(t, "claude", nil)
 	m.Use(model.Replies(model.Reply{Text: "One two three.", Chunks: 3, Hang: true}))
@@ -122,7 +122,7 @@ func TestClaudeStreamsPartialText(t *testing.T) {
 	}
 }
 
-// A task in which a tool was refused says so, also where the model went on.
+// The status of a task reports a refused tool, even if the model continued.
 func TestRefusedToolIsReported(t *testing.T) {
 	a, m := cli(t, "claude", func(c *agentd.Config) { c.Runner.Permission = "default" })
 	m.Use(model.Replies(model.Reply{Tool: &model.Tool{Name: "Write", Input: map[string]any{"file_path": "/tmp/no-such-folder/x", "content": "x"}}}, model.Reply{Text: "I could not."}))
@@ -136,7 +136,8 @@ func TestRefusedToolIsReported(t *testing.T) {
 	}
 }
 
-// The token of a run is in nothing that others read, however it is printed.
+// The token of a run is masked wherever others can read, however it is
+// printed.
 func TestRunTokenIsRedacted(t *testing.T) {
 	const token = "sbxr_0123456789abcdef"
 	cfg := config(t, "command")

@@ -17,12 +17,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// helperFlag makes the test binary play a program that an agent runs.
+// helperFlag makes the test binary act as a program that an agent runs.
 const helperFlag = "signalbox-test-helper-"
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// helper plays a role when the test binary was started for one.
+// helper plays the role for which the test binary was started, if any.
 func helper() bool {
 	if len(os.Args) < 2 || !strings.HasPrefix(os.Args[1], helperFlag) {
 		return false
@@ -61,10 +61,10 @@ func helper() bool {
 		fmt.Println("hanging")
 		<-ch
 		fmt.Println("goodbye")
-	case "holder": // ends at once; a child keeps its standard output
+	case "holder": // exits at once; a child keeps its standard output open
 		child("stubborn", nil)
 		fmt.Println("parent done")
-	case "escape": // ends at once; a grandchild in a session of its own lives on
+	case "escape": // exits at once; a grandchild in a session of its own lives on
 		child("escape2", nil)
 		fmt.Println("parent done")
 		block()
@@ -79,8 +79,8 @@ func helper() bool {
 	return true
 }
 
-// block waits for a signal to end the process; a bare select would be called
-// a deadlock.
+// block waits for a signal to end the process; the runtime would report a
+// bare select as a deadlock.
 func block() {
 	for {
 		time.Sleep(time.Hour)
@@ -96,7 +96,7 @@ func child(role string, attr *syscall.SysProcAttr) {
 	}
 }
 
-// serveDaemon is a whole daemon as a process, for tests that kill it.
+// serveDaemon runs a complete daemon as a process, for tests that kill it.
 func serveDaemon(config string) {
 	var cfg agentd.Config
 	fail := func(err error) {

@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A run, its checks, and nothing else have what the run holds in their environment.
+// The environment of a run and of its checks has the resources that the run holds;
+// no other environment does.
 func TestARunHasWhatItHolds(t *testing.T) {
 	cfg := config(t, "command")
 	cfg.Runner.Command = []string{"/bin/sh", "-c", "echo $PORT $SIGNALBOX_RESOURCE_STAGING_DB"}
@@ -31,7 +32,7 @@ func TestARunHasWhatItHolds(t *testing.T) {
 	a.refused(api.AgentTask{Prompt: "x", Holds: []api.AgentHold{{Resource: "port", N: 1, Values: []string{"a\x00b"}, Env: "SIGNALBOX_RESOURCE_PORT"}}}, 400, "validation_error")
 }
 
-// A folder has the same identity by all its paths, and no other folder has it.
+// All paths of a folder give the same ID, and no other folder has it.
 func TestAFolderIsTheSameByAllItsPaths(t *testing.T) {
 	cfg := config(t, "command")
 	link := filepath.Join(t.TempDir(), "link")

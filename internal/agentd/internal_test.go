@@ -16,7 +16,7 @@ import (
 )
 
 // endedInItsLane is a daemon with a run of queue-a under fence 1 that has ended
-// and has its lane still.
+// but still occupies its lane.
 func endedInItsLane(t *testing.T) (*Daemon, *run) {
 	t.Helper()
 	root := t.TempDir()
@@ -36,8 +36,8 @@ func endedInItsLane(t *testing.T) (*Daemon, *run) {
 	return d, r
 }
 
-// A run that has ended has its lane until its end is written down: who comes in
-// between is told that the agent is busy, and who asks for a promise that it came.
+// An ended run keeps its lane until its end is recorded. Until then a new offer is
+// refused with agent_busy, and a void request with already_completed.
 func TestEndingRunIsReportedAsEnded(t *testing.T) {
 	d, _ := endedInItsLane(t)
 	var ref *refusal
@@ -52,8 +52,9 @@ func TestEndingRunIsReportedAsEnded(t *testing.T) {
 	d.mu.Unlock()
 }
 
-// A run whose processes cannot be killed keeps its slot, and says so to who
-// wants it, until they end. No test can make such a process, so it is made up.
+// A run whose processes cannot be killed keeps its slot and tells callers that
+// want the slot, until the processes end. A test cannot create such a process,
+// so it is faked.
 func TestUnkillableRunHoldsSlot(t *testing.T) {
 	d, r := endedInItsLane(t)
 	var dead atomic.Bool
@@ -110,8 +111,8 @@ func BenchmarkAccept(b *testing.B) {
 	b.ReportMetric(float64(fsync.Nanoseconds())/float64(b.N), "fsync-ns/op")
 }
 
-// BenchmarkRun is a task from its offer over HTTP to the end that a director
-// hears of, in halves.
+// BenchmarkRun measures a task from its offer over HTTP to the reported end,
+// in two halves.
 func BenchmarkRun(b *testing.B) {
 	root := b.TempDir()
 	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})

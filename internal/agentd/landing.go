@@ -19,21 +19,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// Landing says how the work of worktrees lands, where a task does not say.
+// Landing says how the work of worktrees lands if a task does not say.
 type Landing struct {
-	Method      string // rebase (default): each commit; squash: one
-	FastForward bool   // a clean checkout of the branch goes forward with it
-	Hooks       bool   // the hooks of the repository run
+	Method      string // rebase (default): every commit; squash: one commit
+	FastForward bool   // a clean checkout of the branch is fast-forwarded
+	Hooks       bool   // the repository's hooks run
 }
 
-// Bounds on landing.
+// Bounds of landing.
 const (
-	landingsKept  = 50        // of one worktree and branch, in its file
-	landedKept    = time.Hour // for which a worktree that has landed stays, so that a director who has not heard of it can ask
-	landingDetail = 16 << 10  // bytes of the answer of a landing that failed
+	landingsKept  = 50        // per worktree and branch, in its file
+	landedKept    = time.Hour // how long a worktree stays after landing, so that a director that missed the result can ask for it
+	landingDetail = 16 << 10  // output of a failed landing, in bytes
 )
 
-// checkLand refuses a landing that could not be tried. Messages name the field.
+// checkLand refuses a landing with invalid parameters. Messages name the field.
 func (d *Daemon) checkLand(t *api.AgentTask) *refusal {
 	l := t.Land
 	switch {
@@ -56,7 +56,7 @@ func (d *Daemon) checkLand(t *api.AgentTask) *refusal {
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
-// landings is the state of the landings of one worktree onto one branch.
+// landingsPath is the file with the landings of one worktree onto one branch.
 func (d *disk) landingsPath(worktree, onto, remote string) string {
 	return filepath.Join(d.worktreeDir(worktree), "landed-"+workspace.BranchKey(onto, remote)+".json")
 }
@@ -75,8 +75,8 @@ func loadLandings(path string) (all []workspace.Landed, err error) {
 	return all, nil
 }
 
-// landed returns the commits of a worktree that have landed, whatever they are called on their
-// branch, and whether one has only just.
+// landed returns the commits of a worktree that have landed, whatever their IDs on the branch,
+// and whether one has landed recently.
 func (d *Daemon) landed(ctx context.Context, repo *workspace.Repo, name string) (commits []string, recent bool) {
 	files, err := filepath.Glob(filepath.Join(d.disk.worktreeDir(name), "landed-*.json"))
 	if err != nil {
@@ -135,7 +135,7 @@ func refuseLanding(format string, args ...any) error {
 	return &workspace.LandError{Kind: workspace.LandRefused, Text: fmt.Sprintf(format, args...)}
 }
 
-// landsFrom is the worktree whose work the run lands.
+// landsFrom returns the worktree whose work the run lands.
 func (r *run) landsFrom() (string, worktree, error) {
 	d, l := r.d, r.task.Land
 	names := []string{nameOf(l.Task)}
@@ -154,8 +154,8 @@ func (r *run) landsFrom() (string, worktree, error) {
 	return "", worktree{}, refuseLanding("the agent has no worktree of %s: what ran in the agent's folder is there already, and a worktree that was removed had nothing that has not landed", l.Task)
 }
 
-// landWork lands the work of a worktree. The worktree is locked only until it is known what
-// lands: a later turn may go on then.
+// landWork lands the work of a worktree. The worktree is locked only until the commits to
+// land are known: then a later turn may continue in it.
 func (r *run) landWork(ctx context.Context, v *outcome) error {
 	name, w, err := r.landsFrom()
 	if err != nil {
@@ -172,7 +172,7 @@ func (r *run) landWork(ctx context.Context, v *outcome) error {
 	return r.landOnto(ctx, repo, name, w, work, v)
 }
 
-// workOf is the commit that has all of the work of a worktree.
+// workOf returns the commit that has all the work of a worktree.
 func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w worktree) (string, error) {
 	locks, err := r.lock([]string{r.d.disk.worktreeDir(name)})
 	if err != nil {
@@ -192,8 +192,8 @@ func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w w
 	return tree.Work(ctx)
 }
 
-// landOnto lands a commit where the task says. Landings onto one branch are kept apart by a
-// lock, for all agents of this host.
+// landOnto lands a commit on the branch that the task names. A lock serializes landings
+// onto one branch for all agents of this host.
 func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w worktree, work string, v *outcome) error {
 	d, t := r.d, r.task.Land
 	l := workspace.Landing{
@@ -215,7 +215,7 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 		},
 		Log: r.logNote,
 	}
-	if w.Remote != "" { // the branches of a mirror are those of worktrees alone
+	if w.Remote != "" { // the branches of a mirror belong to worktrees only
 		l.Remote, l.Address = workspace.Origin, w.Remote
 	}
 	path := d.disk.landingsPath(name, t.Onto, l.Remote)
@@ -267,13 +267,13 @@ func landedOn(l workspace.Landed) *api.AgentLanded {
 	return &api.AgentLanded{Onto: l.Onto, Commit: l.Commit, Was: l.Was, Commits: l.Commits, Checked: l.Checked}
 }
 
-// landing is what a run that lands is about to do, from before it does it.
+// landing is the intent of a landing, stored before it starts.
 type landing struct {
-	Worktree string           `json:"worktree"` // whose work it is
+	Worktree string           `json:"worktree"` // whose work lands
 	Landed   workspace.Landed `json:"landed"`
 }
 
-// finishLanding ends an interrupted landing as completed if its branch has moved before the
+// finishLanding ends an interrupted landing as completed if its branch had moved before the
 // interruption.
 func (d *Daemon) finishLanding(rec *record) {
 	if rec.Landing == nil {
@@ -300,11 +300,12 @@ func (d *disk) landingTree(worktree, onto, remote string) string {
 	return filepath.Join(d.dir, "landings", worktree+"@"+workspace.BranchKey(onto, remote))
 }
 
-// clearLandings removes what landings have left that were interrupted. Nothing runs in it.
+// clearLandings removes what interrupted landings left behind. No process of theirs is
+// alive.
 func (d *Daemon) clearLandings() {
 	entries, err := os.ReadDir(filepath.Join(d.disk.dir, "landings"))
 	if err != nil {
-		return // there was none
+		return // there were none
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
 	defer cancel()
@@ -324,12 +325,14 @@ func (d *Daemon) clearLandings() {
 	}
 }
 
-// landDirs are the folders for what runs in the worktree of a landing.
+// landDirs are the folders for programs that run in the worktree of a
+// landing.
 func (r *run) landDirs(tree *workspace.Repo, w worktree, name string) runDirs {
 	return runDirs{home: r.d.cfg.Home, dir: filepath.Join(tree.Dir, w.Sub), worktree: name}
 }
 
-// checkLanding runs the checks on what lands; nil if there are none.
+// checkLanding runs the checks on the result of a landing; nil if there are
+// none.
 func (r *run) checkLanding(tree *workspace.Repo, p runDirs) (*api.AgentChecks, error) {
 	c := r.checking(p, &watched{repo: tree})
 	if len(c.list) == 0 {

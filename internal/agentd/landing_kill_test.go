@@ -20,8 +20,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// dyingGit is a git that kills the daemon which runs it, before or after it has done its work:
-// at random, as often as there are files in the folder it returns.
+// dyingGit is a git that kills the daemon that runs it, randomly before or after its work, as
+// often as there are files in the returned folder.
 func dyingGit(t *testing.T) (tokens string) {
 	t.Helper()
 	real, err := exec.LookPath("git")
@@ -52,19 +52,19 @@ exec %[1]q "$@"
 	return tokens
 }
 
-// mortal is an agent whose daemon may be killed at any moment. Start and end of its lives are
-// under mu.
+// mortal is an agent whose daemon may be killed at any moment. mu guards the start and end of
+// each process.
 type mortal struct {
 	t     *testing.T
 	cfg   agentd.Config
 	fence *atomic.Int64
 	mu    sync.Mutex
 	agent *agent
-	died  chan struct{} // closed when this life is over
+	died  chan struct{} // closed when the current process has died
 	lives int
 }
 
-// live returns the running daemon; it starts one if the last is dead.
+// live returns the running daemon; it starts a new one if the last has died.
 func (m *mortal) live() (*agent, chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *mortal) live() (*agent, chan struct{}) {
 		}
 	}
 	a, cmd, err := tryProcess(m.t, m.cfg)
-	for m.lives++; err != nil && m.lives < 1000; m.lives++ { // killed at its start
+	for m.lives++; err != nil && m.lives < 1000; m.lives++ { // killed during its start
 		_ = cmd.Wait()
 		a, cmd, err = tryProcess(m.t, m.cfg)
 	}
@@ -89,7 +89,8 @@ func (m *mortal) live() (*agent, chan struct{}) {
 	return a, died
 }
 
-// try asks the daemon something; false if it dies meanwhile.
+// try sends a request to the daemon; it returns false if the daemon dies
+// meanwhile.
 func (a *agent) try(method, path string, body, into any) (int, bool) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -110,7 +111,7 @@ func (a *agent) try(method, path string, body, into any) (int, bool) {
 	return res.StatusCode, json.NewDecoder(res.Body).Decode(into) == nil
 }
 
-// land has a task landed, however many lives of the daemon that takes.
+// land lands a task's work, however often the daemon dies.
 func (m *mortal) land(task api.AgentTask) *api.AgentLanded {
 	for range 200 {
 		a, died := m.live()
@@ -136,9 +137,9 @@ func (m *mortal) land(task api.AgentTask) *api.AgentLanded {
 	return nil
 }
 
-// Landings of two agents on one branch, whose daemons are killed at any moment: each is on the
-// branch exactly once, the branch has only trees that passed the checks, the user's checkout is
-// what it was, and nothing is left.
+// Two agents land on one branch while their daemons are killed at random moments. Each landing
+// is on the branch exactly once, the branch has only trees that passed the checks, the user's
+// checkout is unchanged, and nothing is left behind.
 func TestLandingsOverKills(t *testing.T) {
 	tasks, kills := 8, 5
 	if os.Getenv("SIGNALBOX_SOAK") != "" {
@@ -237,7 +238,8 @@ func TestLandingsOverKills(t *testing.T) {
 	}
 }
 
-// checkout is a user's checkout: all files, the index, what is checked out and the stash.
+// checkout returns the state of a user's checkout: all files, the index, HEAD and the
+// stash.
 func checkout(t *testing.T, cfg agentd.Config) string {
 	t.Helper()
 	var all strings.Builder

@@ -39,13 +39,13 @@ func TestLandingAsPullRequest(t *testing.T) {
 			if again := a.land(task); again.Landed == nil || again.Landed.URL != s.Landed.URL || strings.Count(calls(), " create ") != 1 {
 				t.Errorf("%+v, %s", again, calls())
 			}
-			// A later turn goes to the same pull request, also where it changes what was pushed.
+			// A later turn updates the same pull request, even if it rewrites pushed commits.
 			a.run(api.AgentTask{Prompt: "echo y > x.txt; git commit -qa --amend -m amended", QueueID: "queue-00000002", Fence: 2, SessionID: "talk"}, "completed")
 			task.Fence = 12
 			if again := a.land(task); again.Landed == nil || git(t, bare, "show", "signalbox/00000001:x.txt") != "y" || strings.Count(calls(), " create ") != 1 {
 				t.Errorf("%+v %+v", again, again.Error)
 			}
-			// What somebody else has pushed there stays.
+			// Commits that someone else pushed there are kept.
 			git(t, bare, "update-ref", "refs/heads/signalbox/00000001", git(t, bare, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit-tree", "-m", "theirs", "-p", "main", "main^{tree}"))
 			a.run(api.AgentTask{Prompt: "echo z > x.txt", QueueID: "queue-00000003", Fence: 3, SessionID: "talk"}, "completed")
 			task.Fence = 13
@@ -92,7 +92,7 @@ func TestPullRequestThatIsNotOpened(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
-// The work of clones lands on the branches of their remote, whatever a run made of the
+// The work of clones lands on branches of their remote, whatever a run changed in the
 // configuration of the mirror.
 func TestLandingOfClones(t *testing.T) {
 	src := repository(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// longAgo is before whatever a test does.
+// longAgo is a time well before any test.
 var longAgo = time.Now().Add(-48 * time.Hour)
 
-// landsFrom is a config of an agent with worktrees in a repository whose user has a branch of
-// their own checked out, with changes.
+// landsFrom configures an agent with worktrees of a repository whose user has another branch
+// checked out, with uncommitted changes.
 func landsFrom(t *testing.T) agentd.Config {
 	t.Helper()
 	cfg := repository(t)
@@ -38,7 +38,7 @@ func landsFrom(t *testing.T) agentd.Config {
 	return cfg
 }
 
-// works has a task do work, in its own worktree.
+// works runs a task in its own worktree.
 func (a *agent) works(n int, prompt string) string {
 	a.t.Helper()
 	id := fmt.Sprintf("queue-%08d", n)
@@ -46,7 +46,7 @@ func (a *agent) works(n int, prompt string) string {
 	return id
 }
 
-// landTask lands the work of a task on main.
+// landTask is a task that lands the work of another task on main.
 func landTask(id string, fence int64) api.AgentTask {
 	return api.AgentTask{Isolated: true, QueueID: "queue-land-" + id, Fence: fence, Land: &api.AgentLand{Task: id, Onto: "main"}}
 }
@@ -92,7 +92,8 @@ func TestLanding(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
-// nothingLeft wants no worktree of a landing, and no lock of git.
+// nothingLeft fails the test if a landing left a worktree or a git lock
+// behind.
 func nothingLeft(t *testing.T, cfg agentd.Config) {
 	t.Helper()
 	if got := git(t, cfg, "worktree", "list", "--porcelain"); strings.Contains(got, "landings") || strings.Contains(got, "prunable") {
@@ -112,7 +113,7 @@ func nothingLeft(t *testing.T, cfg agentd.Config) {
 	}
 }
 
-// The turns of a conversation land one after another, each once.
+// The turns of a conversation land one after another, each exactly once.
 func TestLandingOfConversation(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -199,8 +200,8 @@ func TestLandingThatFails(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
-// A repository that a run has made within its worktree is nothing that others could fetch: it
-// stays there, and the rest lands.
+// A repository that a run created within its worktree could not be fetched by others: it
+// stays in the worktree, and the rest lands.
 func TestRepositoriesWithinDoNotLand(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -213,8 +214,8 @@ func TestRepositoriesWithinDoNotLand(t *testing.T) {
 	}
 }
 
-// What is said of the checks is what they said of the last commit, also where an earlier one did
-// not pass and the work landed as one commit.
+// The reported checks are those of the last commit, even if an earlier commit did not pass and
+// the work landed as one commit.
 func TestLandingChecksEachCommit(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -229,7 +230,7 @@ func TestLandingChecksEachCommit(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
-// A landing that is cancelled while its checks run leaves nothing, and no process.
+// Cancelling a landing during its checks leaves no files and no process.
 func TestLandingIsCancelled(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -252,7 +253,8 @@ func TestLandingIsCancelled(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
-// killingGit has git kill the daemon that runs it, before or after the branch is moved.
+// killingGit makes git kill the daemon that runs it, before or after the branch is
+// moved.
 func killingGit(t *testing.T, when string) (armed string) {
 	t.Helper()
 	real, err := exec.LookPath("git")
@@ -279,8 +281,8 @@ exec %[1]q "$@"
 	return armed
 }
 
-// A daemon that is killed around the moment at which the branch moves lands once: it finds, when
-// it starts again, that the landing took place, or is offered it again.
+// A daemon that is killed just before or after it moves the branch lands once: at its next start
+// it finds that the landing took place, or it is offered the landing again.
 func TestLandingAfterKill(t *testing.T) {
 	for _, when := range []string{"before", "after"} {
 		t.Run(when, func(t *testing.T) {
@@ -313,7 +315,7 @@ func TestLandingAfterKill(t *testing.T) {
 	}
 }
 
-// A landing waits for the turn that runs in the worktree, and lands what that has done.
+// A landing waits for the running turn of the worktree, and includes its work.
 func TestLandingWaitsForTurn(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -333,7 +335,7 @@ func TestLandingWaitsForTurn(t *testing.T) {
 	}
 }
 
-// A worktree whose work has landed has nothing that would be lost, squashed or not.
+// A worktree whose work has landed, squashed or not, can be removed without loss.
 func TestLandedWorktreesAreRemoved(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
@@ -377,7 +379,7 @@ func TestLandedWorktreesAreRemoved(t *testing.T) {
 		}
 	}
 	again(51)
-	if n := count(); n != 9 { // the 8 used last, and one of those that have not landed
+	if n := count(); n != 9 { // the 8 most recently used ones, and one that has not landed
 		t.Errorf("%d worktrees are left", n)
 	}
 	branches := git(t, cfg, "branch", "--format=%(refname:short)")
@@ -391,7 +393,7 @@ func TestLandedWorktreesAreRemoved(t *testing.T) {
 	}
 }
 
-// forge is a fake gh or glab, which keeps its calls and the pull requests in files.
+// forge is a fake gh or glab that stores its calls and pull requests in files.
 func forge(t *testing.T, cfg *agentd.Config, kind string) (calls func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -425,7 +427,7 @@ esac
 	}
 }
 
-// remote gives the repository a remote of that address, which is a folder in fact.
+// remote adds a remote with this URL to the repository; the URL maps to a folder.
 func remote(t *testing.T, cfg agentd.Config, address string) (bare agentd.Config) {
 	t.Helper()
 	bare = cfg
@@ -437,8 +439,8 @@ func remote(t *testing.T, cfg agentd.Config, address string) (bare agentd.Config
 	return bare
 }
 
-// Where neither the task nor the agent has checks, those of the repository count, as its user has
-// it: what the work makes of them does not.
+// If neither the task nor the agent has checks, those of the repository apply, in the user's
+// version: changes to them by the work do not count.
 func TestLandingRunsChecksOfAgentOrRepository(t *testing.T) {
 	cfg := landsFrom(t)
 	cfg.Checks.Repository = func(top string) ([]api.TaskCheck, error) {

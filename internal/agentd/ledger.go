@@ -18,20 +18,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// ledger makes a 201 durable: a file of fixed size in which each accept overwrites a slot. Its
-// size and blocks never change, so one fdatasync suffices and does not wait for the file
-// system's journal. A slot is overwritten only once its entry is no longer needed; see
+// ledger makes a 201 durable. It is a file of fixed size in which each accept overwrites a
+// slot. Its size and blocks never change, so one fdatasync is enough and does not wait for the
+// file system's journal. A slot is overwritten only once its entry is no longer needed; see
 // recover.go.
 type ledger struct {
 	file ledgerFile
 
 	mu   sync.Mutex
 	next int64 // sequence number of the next entry, from 1
-	safe int64 // entries below may be overwritten
+	safe int64 // entries below this number may be overwritten
 
 	syncMu    sync.Mutex
 	synced    int64 // entries up to here are durable
-	failedSeq int64 // the sync of entries up to here failed
+	failedSeq int64 // the sync of entries up to this number failed
 }
 
 // ledgerFile is replaced by a failing disk in tests.
@@ -45,17 +45,17 @@ type dataFile struct{ *os.File }
 
 func (f dataFile) Sync() error { return syncData(f.File) }
 
-// history is what the ledger has of earlier processes.
+// history is what the ledger has about earlier processes.
 type history struct {
 	accepted  map[string]record
-	seqs      map[string]int64 // of accepted
+	seqs      map[string]int64 // sequence numbers of accepted
 	forgotten map[string]bool
 	newest    map[laneID]int64 // newest accept of each lane
 	voided    []record         // void claims: their fences and lanes
 }
 
-// surelyEnded reports whether a run and its processes have surely ended: a later one was
-// accepted in its lane.
+// surelyEnded reports whether a run and its processes have certainly ended: a later run
+// was accepted in its lane.
 func (p history) surelyEnded(r record) bool {
 	seq := p.seqs[r.TaskID]
 	return seq > 0 && seq < p.newest[r.lane()]
@@ -71,14 +71,15 @@ var (
 	errLedgerLost = errors.New("the entry may not have reached the disk")
 )
 
-// openLedger creates or reads the ledger. A torn slot was never acknowledged and is skipped.
+// openLedger creates or reads the ledger. It skips a torn slot, which was never
+// acknowledged.
 func openLedger(path string) (*ledger, history, error) {
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, history{}, err
 	}
 	if want := ledgerSlots * slotSize; len(b) != want {
-		whole := make([]byte, want) // written, not only reserved: the block's state must not change later
+		whole := make([]byte, want) // written, not only allocated, so that the state of the blocks never changes
 		copy(whole, b)
 		b = whole
 		if err := writeDurable(path, b); err != nil {
@@ -120,7 +121,8 @@ func (l *ledger) load(b []byte) history {
 	return p
 }
 
-// append returns once the entry is durable. After an error it counts as not written.
+// append returns once the entry is durable. After an error the entry counts as not
+// written.
 func (l *ledger) append(e entry) (int64, error) {
 	seq, err := l.write(e)
 	if err != nil {
@@ -151,11 +153,11 @@ func (l *ledger) write(e entry) (int64, error) {
 	return seq, nil
 }
 
-// sync syncs all entries written before it with one call.
+// sync makes all earlier entries durable with one call.
 func (l *ledger) sync(seq int64) error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	if seq <= l.failedSeq { // the system reports a failed write once
+	if seq <= l.failedSeq { // the system reports a failed write only once
 		return errLedgerLost
 	}
 	if seq <= l.synced {
@@ -173,22 +175,22 @@ func (l *ledger) sync(seq int64) error {
 }
 
 // void overwrites an entry whose sync failed, if possible. Otherwise the next start shows a
-// refused run as interrupted, which repeats nothing.
+// refused run as interrupted, which is harmless.
 func (l *ledger) void(seq int64) {
 	if b, err := encodeSlot(seq, entry{}); err == nil {
 		_, _ = l.file.WriteAt(b, seq%ledgerSlots*slotSize)
 	}
 }
 
-// Slots are made free when a quarter of them is left, and half of the entries
-// is kept then: of the runs that are older hardly one is still of interest.
+// Slots are freed when a quarter of them is left, and half of the entries is
+// kept: older runs are rarely still needed.
 const (
 	ledgerDue  = ledgerSlots * 3 / 4
 	ledgerKeep = ledgerSlots / 2
 )
 
 // compactBelow returns the sequence number below which entries should be made unnecessary now;
-// 0: there is room.
+// 0: there is enough room.
 func (l *ledger) compactBelow() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,13 +207,13 @@ func (l *ledger) release(seq int64) {
 	l.safe = max(l.safe, seq)
 }
 
-// dirLock is an exclusive lock on a folder itself: it leaves no file, every daemon sees it, and
-// it ends with its holder.
+// dirLock is an exclusive lock on the folder itself: it leaves no file, every daemon sees it,
+// and it ends with its holder.
 type dirLock struct{ f *os.File }
 
 func (l *dirLock) release() { l.f.Close() }
 
-// tryLockDir reports false when another holds the lock.
+// tryLockDir returns false if another process holds the lock.
 func tryLockDir(dir string) (*dirLock, bool, error) {
 	f, err := filelock.OpenFolder(dir)
 	if err != nil {
@@ -230,11 +232,11 @@ func tryLockDir(dir string) (*dirLock, bool, error) {
 	return nil, false, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// isOf returns an error where a folder that was opened to lock it has been removed since, though
-// another one may be in its place.
+// isOf returns an error if the folder of f has been removed since it was opened for locking,
+// even if a new folder has taken its place.
 func isOf(f *os.File, dir string) error {
 	there, err := os.Stat(dir)
-	if err != nil || runtime.GOOS == "windows" { // where f is a file that stands for the folder
+	if err != nil || runtime.GOOS == "windows" { // on Windows f is a file that stands for the folder
 		return err
 	}
 	if own, err := f.Stat(); err != nil || !os.SameFile(own, there) {
@@ -243,8 +245,8 @@ func isOf(f *os.File, dir string) error {
 	return nil
 }
 
-// lockDirs locks all folders, in a fixed order against deadlocks, until ctx ends. waiting is
-// called once for each folder in use.
+// lockDirs locks all folders until ctx ends, in a fixed order that avoids deadlocks. waiting
+// is called once for each folder in use.
 func lockDirs(ctx context.Context, dirs []string, waiting func(dir string)) ([]*dirLock, error) {
 	slices.Sort(dirs)
 	var held []*dirLock
@@ -299,7 +301,8 @@ func (d *Daemon) postVoid(w http.ResponseWriter, req *http.Request) error {
 }
 
 // Void promises that a claim that never arrived will be refused, as POST /task/{queue_id}/void
-// does. It returns once that is durable. A claim that arrived is refused: ask for its state.
+// does. It returns once the promise is durable. If the claim has arrived, Void fails: ask for
+// its state.
 func (d *Daemon) Void(queueID string, v api.AgentVoid) (api.AgentVoided, error) {
 	ref := d.checkVoid(queueID, &v)
 	mark := record{Slot: v.Slot, Isolated: v.Isolated, Director: v.Director}
@@ -328,8 +331,8 @@ func (d *Daemon) checkVoid(queueID string, v *api.AgentVoid) *refusal {
 	return d.checkLane(laneID{v.Isolated, v.Slot})
 }
 
-// raiseVoid marks the fence as seen, under the lock of offers. A mark without a task refuses
-// every task with that fence.
+// raiseVoid marks the fence as seen, under the lock for offers. A mark without a task
+// refuses every task with that fence.
 func (d *Daemon) raiseVoid(queueID string, mark *record) *refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -342,7 +345,8 @@ func (d *Daemon) raiseVoid(queueID string, mark *record) *refusal {
 	return nil
 }
 
-// refuseActive refuses what needs a task that never began or has ended.
+// refuseActive refuses a request that needs a task that never began or has
+// ended.
 func refuseActive(r *run) *refusal {
 	if rec := r.record(); rec.terminal() {
 		return alreadyEnded(rec)

@@ -38,7 +38,8 @@ func reopen(t *testing.T, path string) (*ledger, history) {
 	return l, p
 }
 
-// The longest fields that a task may have fit a slot, however JSON writes them.
+// An entry with the longest allowed fields fits a slot, however JSON encodes
+// them.
 func TestLongestEntryFitsASlot(t *testing.T) {
 	e := accepted("task-" + strings.Repeat("f", 16))
 	r := e.Accepted
@@ -62,7 +63,7 @@ func TestLongestEntryFitsASlot(t *testing.T) {
 	}
 }
 
-// However a slot is torn, its neighbours stand and it is nothing.
+// A torn slot is read as empty, and its neighbours are intact.
 func TestTornSlot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	l, _ := reopen(t, path)
@@ -75,7 +76,7 @@ func TestTornSlot(t *testing.T) {
 	}
 	for _, cut := range []int{0, 3, 7, 20, 100, 150} {
 		b := append([]byte(nil), whole...)
-		clear(b[3*slotSize+cut : 4*slotSize]) // the newest, of which only the beginning was written
+		clear(b[3*slotSize+cut : 4*slotSize]) // only the beginning of the newest slot was written
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func TestTornSlot(t *testing.T) {
 	}
 }
 
-// A ledger of another size is filled up, and keeps what it has.
+// A ledger file that is too short is extended, and keeps its entries.
 func TestShortLedgerFileIsExtended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	l, _ := reopen(t, path)
@@ -104,11 +105,11 @@ func TestShortLedgerFileIsExtended(t *testing.T) {
 	}
 }
 
-// No entry is overwritten before it is released, also not after a restart.
+// No entry is overwritten before it is released, even after a restart.
 func TestLedgerDoesNotOverwriteNeededEntries(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	l, _ := reopen(t, path)
-	l.file = &brokenFile{ledgerFile: l.file} // syncs are not what this is about
+	l.file = &brokenFile{ledgerFile: l.file} // syncs do not matter for this test
 	for i := range int64(ledgerSlots) {
 		if seq := mustAppend(t, l, accepted("a")); seq != i+1 {
 			t.Fatalf("entry %d is number %d", i, seq)
@@ -130,7 +131,7 @@ func TestLedgerDoesNotOverwriteNeededEntries(t *testing.T) {
 	}
 }
 
-// brokenFile fails as it is told, and does not sync.
+// brokenFile fails as told, and does not sync.
 type brokenFile struct {
 	ledgerFile
 	mu          sync.Mutex
@@ -158,8 +159,9 @@ func (f *brokenFile) Sync() error {
 	return f.sync
 }
 
-// What the disk does not take is refused, leaves no trace, and may be tried
-// again with the same fence; a failed sync counts for all that waited for it.
+// A claim that the disk does not store is refused, leaves no trace, and may
+// be retried with the same fence. A failed sync fails all claims that waited
+// for it.
 func TestDiskFailureDuringAccept(t *testing.T) {
 	disk := errors.New("input/output error")
 	for name, fail := range map[string][2]error{"write": {disk, nil}, "sync": {nil, disk}} {
@@ -243,7 +245,7 @@ type countingFile struct {
 	n           int
 }
 
-func (f *countingFile) Sync() error { // one at a time: the ledger sees to it
+func (f *countingFile) Sync() error { // never called concurrently: the ledger ensures that
 	if f.n++; f.n == 1 {
 		close(f.began)
 		<-f.goOn

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// usesLFS has git of a config keep large files with git-lfs.
+// usesLFS makes git of a config store large files with git-lfs.
 func usesLFS(t *testing.T, cfgs ...agentd.Config) {
 	t.Helper()
 	if _, err := exec.LookPath("git-lfs"); err != nil {
@@ -22,7 +22,7 @@ func usesLFS(t *testing.T, cfgs ...agentd.Config) {
 	}
 }
 
-// shopWithLFS is a repository whose remote at a host has a large file.
+// shopWithLFS is a repository whose remote on a host has a large file.
 func shopWithLFS(t *testing.T) (src agentd.Config, dir string, host *gitHost) {
 	t.Helper()
 	src = repository(t)
@@ -44,14 +44,15 @@ func shopWithLFS(t *testing.T) (src agentd.Config, dir string, host *gitHost) {
 }
 
 // Clones have their large files, which are fetched once for all worktrees. New ones land with
-// the work, and are there for who clones the branch.
+// the work, and a clone of the branch gets them.
 func TestClonesHaveLargeFiles(t *testing.T) {
 	src, dir, host := shopWithLFS(t)
 	cfg := elsewhere(t)
 	usesLFS(t, cfg)
 	cfg.Workspace = agentd.Workspace{Kind: "clone", Repo: host.url + "/shop.git"}
 	a := start(t, cfg)
-	// What a run makes of the mirror's configuration leads no later one elsewhere.
+	// A run's changes to the configuration of the mirror do not redirect a later
+	// run.
 	s, c := a.run(api.AgentTask{Prompt: "cat logo.bin; git config remote.origin.url http://127.0.0.1:1/nowhere"}, "completed")
 	if s.Output != "a large logo\n" && s.Output != "a large logo" || c.FilesChanged != 0 {
 		t.Errorf("%q %+v", s.Output, c)
@@ -79,7 +80,8 @@ func TestClonesHaveLargeFiles(t *testing.T) {
 	if s, _ := a.run(api.AgentTask{Prompt: "cat third.bin"}, "completed"); strings.TrimSpace(s.Output) != "a third large file" {
 		t.Errorf("%q", s.Output)
 	}
-	// Where the remote no longer has what a worktree needs, the task says so.
+	// If the remote no longer has a file that a worktree needs, the task reports
+	// it.
 	put(t, src, "gone.bin", "a large file that is lost\n")
 	git(t, src, "add", "-A")
 	git(t, src, "commit", "-qm", "gone")
@@ -87,8 +89,8 @@ func TestClonesHaveLargeFiles(t *testing.T) {
 	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "true"}).TaskID), "failed", "start_error", "gone.bin")
 }
 
-// In a worktree large files come from the user's repository, and land there as well as on a
-// branch of its remote.
+// In a worktree large files come from the user's repository, and land there or on a branch
+// of its remote.
 func TestWorktreesHaveLargeFiles(t *testing.T) {
 	cfg, dir, host := shopWithLFS(t)
 	git(t, cfg, "checkout", "-q", "--detach")

@@ -23,7 +23,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// refusing stands before a model and refuses what is asked of it, while it is to.
+// refusing is a proxy in front of a model that refuses requests while it is told
+// to.
 type refusing struct {
 	url   string
 	with  atomic.Pointer[refusalAnswer] // nil: the model answers
@@ -49,10 +50,10 @@ func refuseBefore(t *testing.T, m *model.Server) *refusing {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
-			return // the CLI has gone
+			return // the CLI has disconnected
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		// One that offers no tools is on the side, such as for a title.
+		// A request without tools is a side request, such as for a title.
 		if a := r.with.Load(); a != nil && bytes.Contains(body, []byte(`"tools"`)) && !strings.HasSuffix(req.URL.Path, "count_tokens") {
 			r.asked.Add(1)
 			w.Header().Set("Content-Type", "application/json")
@@ -70,8 +71,9 @@ func refuseBefore(t *testing.T, m *model.Server) *refusing {
 	return r
 }
 
-// behind starts an agent of a real CLI whose model stands behind one that refuses.
-// Claude Code has the token of a plan: for a key it tells no windows.
+// behind starts an agent of a real CLI whose model is behind a refusing proxy.
+// Claude Code gets the token of a subscription, because it reports no windows for
+// a key.
 func behind(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *model.Server, *refusing) {
 	t.Helper()
 	var r *refusing
@@ -92,7 +94,7 @@ func behind(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *mo
 	return a, m, r
 }
 
-// atLimit is how the provider of a CLI refuses at the limit of a plan.
+// atLimit is the answer of a CLI's provider at the limit of a subscription.
 func atLimit(kind string, resets time.Time) *refusalAnswer {
 	at, later := fmt.Sprint(resets.Unix()), fmt.Sprint(resets.Add(24*time.Hour).Unix())
 	if kind == "claude" {
@@ -111,7 +113,7 @@ func atLimit(kind string, resets time.Time) *refusalAnswer {
 	}, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus","resets_at":` + at + `}}`}
 }
 
-// wantFull looks for the windows of an account at its limit.
+// wantFull checks the windows of an account at its limit.
 func wantFull(t *testing.T, a *api.AgentAccount, name string, resets time.Time) {
 	t.Helper()
 	want := []api.AccountWindow{{Name: "five_hour", UsedPercent: 100}, {Name: "seven_day", UsedPercent: 60}}
@@ -126,9 +128,9 @@ func wantFull(t *testing.T, a *api.AgentAccount, name string, resets time.Time) 
 	}
 }
 
-// A run that meets the limit of a plan ends for that, with the instant at which it
-// is over. The conversation goes on there, also in another process of the agent, with
-// what was asked before and not asked anew.
+// A run that reaches the limit of a subscription ends with that reason and the time
+// when the limit ends. The conversation can continue afterwards, even in another
+// process of the agent, with the earlier prompt, which is not sent again.
 func TestUsageLimitEndsRunAndConversationGoesOn(t *testing.T) {
 	for _, kind := range []string{"claude", "codex"} {
 		t.Run(kind, func(t *testing.T) {
@@ -182,14 +184,14 @@ func TestUsageLimitEndsRunAndConversationGoesOn(t *testing.T) {
 	}
 }
 
-// A plain 429 makes each CLI wait for as long as it likes. Its run is ended at the
-// second, and at once where the provider wants a long wait.
+// After a plain 429 each CLI waits as long as it likes. The agent ends the run at
+// the second 429, or at once if the provider asks for a long wait.
 func TestPlain429EndsRun(t *testing.T) {
 	body := `{"type":"error","error":{"type":"rate_limit_error","message":"Rate limit reached. Try again later.","code":"rate_limit_exceeded"}}`
 	for name, c := range map[string]struct {
 		kind   string
 		header map[string]string
-		most   int64 // requests refused
+		most   int64 // maximum number of refused requests
 		source string
 	}{
 		"claude":            {"claude", nil, 2, "guess"},
@@ -241,8 +243,8 @@ func TestPlain429EndsRun(t *testing.T) {
 	}
 }
 
-// What the model has done before a limit is in the conversation that goes on, and that
-// it had begun is told.
+// The work that the model did before a limit is in the continued conversation, and the
+// limit reports that the run had begun.
 func TestLimitInTheMiddleOfARun(t *testing.T) {
 	for _, kind := range []string{"claude", "codex"} {
 		t.Run(kind, func(t *testing.T) {
@@ -252,7 +254,7 @@ func TestLimitInTheMiddleOfARun(t *testing.T) {
 				if q.Turn > 0 {
 					return model.Reply{Text: "All done."}
 				}
-				r.with.Store(atLimit(kind, resets)) // the next request meets it
+				r.with.Store(atLimit(kind, resets)) // the next request is refused
 				return model.Reply{Text: "First I look.", Tool: model.Shell("echo seen")}
 			})
 			acc := a.submit(fenced("queue-a", 1, "look around"))
@@ -275,8 +277,8 @@ func TestLimitInTheMiddleOfARun(t *testing.T) {
 	}
 }
 
-// A run that goes on where its conversation is gone says so if it had begun, and
-// begins with its prompt otherwise.
+// If the conversation of a resumed run is gone, the run fails if it had begun;
+// otherwise it starts again with its prompt.
 func TestConversationToGoOnWithIsGone(t *testing.T) {
 	a, m := cli(t, "claude", nil)
 	m.Use(model.Replies(model.Reply{Text: "Hello."}))
@@ -298,8 +300,8 @@ func TestConversationToGoOnWithIsGone(t *testing.T) {
 	a.refused(task, 400, "validation_error")
 }
 
-// A provider that has too much to do has no limit that is met, nor has one that
-// refuses a login; both say so.
+// An overloaded provider and a refused login are no limits that were reached,
+// and both are reported.
 func TestOverloadAndRefusedLogin(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   string
@@ -325,7 +327,7 @@ func TestOverloadAndRefusedLogin(t *testing.T) {
 	}
 }
 
-// A CLI that says nothing any more after a limit is ended, and one that goes on is not.
+// A CLI that stays silent after a limit is ended, and one that continues is not.
 func TestSilenceAtALimitEndsRun(t *testing.T) {
 	const result = `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`
 	for name, c := range map[string]struct {
@@ -360,7 +362,7 @@ func TestSilenceAtALimitEndsRun(t *testing.T) {
 }
 
 // fakeClaude is a program that prints these lines as Claude Code would: events, and
-// between them what a shell is to do.
+// between them shell commands to run.
 func fakeClaude(t *testing.T, lines ...string) string {
 	t.Helper()
 	script := "#!/bin/sh\n"
@@ -384,8 +386,8 @@ const (
 	gaveUp   = `{"type":"result","is_error":true,"api_error":"usage_limit_reached","result":"limit reached"}`
 )
 
-// What a run hears of its account is told while it runs, to whoever follows it and to
-// whoever asks the agent.
+// What a run learns about its account is reported while it runs, in the output, in
+// the task and in the agent's status.
 func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
 	cfg := config(t, "claude")
 	over := `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","unifiedWindows":{"seven_day":{"utilization":1,"resetsAt":1700000000}}}}`
@@ -396,7 +398,7 @@ func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
 	var out api.AgentOutput
 	a.do("GET", "/task/"+id+"/output", nil, &out)
 	for who, account := range map[string]*api.AgentAccount{"output": out.Account, "task": a.get(id).Account, "agent": a.daemon.Status().Account} {
-		if account != nil && who != "agent" { // which tells no window that is over
+		if account != nil && who != "agent" { // the agent omits windows that have ended
 			account.Windows = account.Windows[1:]
 		}
 		if account == nil || account.AnsweredAt == nil || len(account.Windows) != 1 || account.Windows[0].UsedPercent != 92 || account.Windows[0].Name != "five_hour" {
@@ -415,8 +417,8 @@ func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
 	}
 }
 
-// A director is told of the limit by an agent that pulls, also where it was away when
-// the run ended and the agent was started again.
+// A pulling agent reports the limit to its director, even if the director was
+// unreachable when the run ended and the agent was restarted.
 func TestPullTellsOfLimit(t *testing.T) {
 	d := newDirector(t)
 	open := filepath.Join(t.TempDir(), "go")

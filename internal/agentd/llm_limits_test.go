@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// allowed_tools leaves the run no others, whatever the model asks for.
+// With allowed_tools the run has no other tools, whatever the model calls.
 func TestLLMAllowedTools(t *testing.T) {
 	s := newToolServer(t)
 	for _, name := range []string{"fs__read", "fs__write", "web__get"} {
@@ -39,7 +39,7 @@ func TestLLMAllowedTools(t *testing.T) {
 	a.refused(api.AgentTask{Prompt: "x", Isolated: true, AllowedTools: []string{"Bash(git *)"}}, 400, "validation_error")
 }
 
-// What the agent does not have no task can give it.
+// A task cannot add tools that the agent does not allow.
 func TestLLMAllowedToolsOfTheAgent(t *testing.T) {
 	s := newToolServer(t)
 	for _, name := range []string{"fs__read", "fs__write", "web__get"} {
@@ -63,7 +63,7 @@ func TestLLMAllowedToolsOfTheAgent(t *testing.T) {
 	}
 }
 
-// What is wrong is said with what to do, and no key is in it.
+// Errors say what to do and never contain a key.
 func TestLLMErrorsAreReadable(t *testing.T) {
 	const down = "http://127.0.0.1:1" // another process may take a port that was just free
 	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -106,8 +106,8 @@ func TestLLMErrorsAreReadable(t *testing.T) {
 	}
 }
 
-// Unless tools are required, a run goes on where there are none, and says so
-// once. What keeps it from tools that there may be is an error all the same.
+// Unless tools are required, a run continues without them and says so once.
+// An error while listing existing tools still fails the run.
 func TestLLMWithoutTools(t *testing.T) {
 	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(404)
@@ -141,7 +141,7 @@ func TestLLMWithoutTools(t *testing.T) {
 	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID), "failed", "tools_error", "tokens create")
 }
 
-// A model that goes on calling tools is stopped after its turns.
+// A model that keeps calling tools is stopped at the maximum number of turns.
 func TestLLMMaxTurns(t *testing.T) {
 	s := newToolServer(t)
 	s.tool("fs__read", echo)
@@ -160,8 +160,8 @@ func TestLLMMaxTurns(t *testing.T) {
 	}
 }
 
-// A task may bring a key of its own, which counts before the agent's; neither
-// is on the disk. (The model refuses any other key than the test's.)
+// A task may set a key of its own, which has precedence over the agent's;
+// neither is stored on disk. (The model accepts only the test's key.)
 func TestLLMKeyOfTheTask(t *testing.T) {
 	m := llmtest.New(t, llmtest.Anthropic, llmtest.Script(llmtest.Reply{Text: "ok"}))
 	cfg := llmConfig(t, m)
@@ -186,7 +186,8 @@ func TestLLMKeyOfTheTask(t *testing.T) {
 	}
 }
 
-// The run's token is for its director: another MCP endpoint gets none.
+// The run's token is only for its director; another MCP endpoint does not get
+// it.
 func TestLLMTokenGoesToTheDirectorAlone(t *testing.T) {
 	s := newToolServer(t)
 	s.tool("fs__read", echo)
@@ -206,7 +207,7 @@ func TestLLMTokenGoesToTheDirectorAlone(t *testing.T) {
 	}
 }
 
-// A gateway serves before its servers do: the first turn waits for their tools.
+// A gateway may be up before its servers: the first turn waits for their tools.
 func TestLLMWaitsForStartingTools(t *testing.T) {
 	s := newToolServer(t)
 	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}))
@@ -223,9 +224,9 @@ func TestLLMWaitsForStartingTools(t *testing.T) {
 	}
 }
 
-// A model's endpoint says in its headers how much is used, and when a limit is over.
-// The run goes on in its conversation; one in which the model has said nothing yet asks
-// its prompt there.
+// A model's endpoint reports usage and the end of a limit in its headers. The run
+// continues its conversation; if the model has not answered yet, the run sends its
+// prompt again.
 func TestLLMMeetsLimitAndGoesOn(t *testing.T) {
 	resets := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	refusal := llmtest.Reply{Status: 429, Text: "Number of requests has exceeded your rate limit", Header: http.Header{
@@ -237,7 +238,7 @@ func TestLLMMeetsLimitAndGoesOn(t *testing.T) {
 	m := llmtest.New(t, llmtest.Anthropic, llmtest.Script(
 		refusal, llmtest.Reply{Calls: []llm.ToolCall{{ID: "a", Name: "fs__read", Arguments: "{}"}}}, refusal, llmtest.Reply{Text: "done"}))
 	c := withTools(llmConfig(t, m), s)
-	c.Runner.LLM.Retries = 2 // none of which is made where it would wait for an hour
+	c.Runner.LLM.Retries = 2 // none is made, since each would have to wait an hour
 	a := start(t, c)
 	task := fenced("queue-a", 1, "mind the gap")
 	task.SessionID, task.RunToken = "talk-1", runToken

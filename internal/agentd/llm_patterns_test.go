@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
 )
 
-// approval and exempt take the patterns that allowed_tools takes.
+// approval and exempt accept the same patterns as allowed_tools.
 func TestLLMToolListsAcceptPatterns(t *testing.T) {
 	s := newToolServer(t)
 	var deleted atomic.Int64
@@ -38,8 +38,8 @@ func TestLLMToolListsAcceptPatterns(t *testing.T) {
 	}
 }
 
-// A pattern that matches no tool fails the run before the model is asked: a
-// misspelt approval must not leave its tool unguarded.
+// A pattern that matches no tool fails the run before the first request to
+// the model: a misspelt approval must not leave its tool unguarded.
 func TestLLMToolListWithoutMatchFails(t *testing.T) {
 	for key, change := range map[string]func(*[]string, *[]string){
 		"agent.llm.approval": func(approval, _ *[]string) { *approval = []string{"fs__*", "rest__delte"} },
@@ -61,7 +61,7 @@ func TestLLMToolListWithoutMatchFails(t *testing.T) {
 	}
 }
 
-// A task that narrows its tools does not make the agent's lists wrong.
+// A task that narrows its tools does not make the agent's lists invalid.
 func TestLLMToolListsApplyToAllTools(t *testing.T) {
 	s := newToolServer(t)
 	s.tool("rest__delete", echo)

@@ -28,11 +28,11 @@ import (
 // runToken is the token of a run at its director.
 const runToken = "sbxr_of-this-run"
 
-// toolServer is an MCP server as a director has it at /mcp.
+// toolServer is an MCP server like the director's at /mcp.
 type toolServer struct {
-	url  string // of the director
+	url  string // URL of the director
 	mcp  *mcp.Server
-	over chan struct{} // closed at the end of the test: a handler does not see the end of its caller
+	over chan struct{} // closed at the end of the test: a handler does not notice when its caller disconnects
 	mu   sync.Mutex
 	seen []http.Header
 }
@@ -68,7 +68,7 @@ func (s *toolServer) tool(name string, f func(ctx context.Context, args string) 
 
 func echo(_ context.Context, args string) string { return "got " + args }
 
-// llmConfig is a config of kind llm for a scripted model, with no tools.
+// llmConfig is a config of kind llm for a scripted model, without tools.
 func llmConfig(t *testing.T, m *llmtest.Server) agentd.Config {
 	t.Helper()
 	cfg := config(t, "llm")
@@ -93,8 +93,8 @@ func calls(n int) []llm.ToolCall {
 	return all
 }
 
-// A prompt is answered, with tools, at both vendors; the log has the text and
-// the seed's lines, the result has usage and the number of tools.
+// A prompt is answered, with tools, at both vendors. The log has the text and
+// the seed's lines; the result has the usage and the number of tools.
 func TestLLMAnswersWithTools(t *testing.T) {
 	for _, vendor := range llmtest.Vendors {
 		t.Run(string(vendor), func(t *testing.T) {
@@ -152,8 +152,9 @@ func TestLLMAnswersWithTools(t *testing.T) {
 	}
 }
 
-// A conversation goes on, by the name that a task gave it or that it was
-// given, after a restart, and is listed; an isolated run has none.
+// A conversation continues under the name that the task gave or that it was
+// assigned, also after a restart, and is listed. An isolated run has no
+// conversation.
 func TestLLMConversation(t *testing.T) {
 	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "Noted."}))
 	cfg := llmConfig(t, m)
@@ -183,7 +184,7 @@ func TestLLMConversation(t *testing.T) {
 	}
 }
 
-// Two slots do not go on with one conversation at a time.
+// Two slots never continue one conversation at the same time.
 func TestLLMTurnsOfAConversationWait(t *testing.T) {
 	first, second := make(chan struct{}), make(chan struct{})
 	m := llmtest.New(t, llmtest.OpenAI, func(r llmtest.Request) llmtest.Reply {
@@ -207,8 +208,8 @@ func TestLLMTurnsOfAConversationWait(t *testing.T) {
 	}
 }
 
-// A run that is cancelled in the middle of a tool ends the tool, and leaves a
-// conversation that the vendor takes.
+// Cancelling a run in the middle of a tool call ends the tool, and leaves a
+// conversation that the vendor accepts.
 func TestLLMCancelledInATool(t *testing.T) {
 	for _, vendor := range llmtest.Vendors {
 		t.Run(string(vendor), func(t *testing.T) {
@@ -242,7 +243,7 @@ func TestLLMCancelledInATool(t *testing.T) {
 	}
 }
 
-// A run that is cancelled while the model speaks keeps what it said.
+// A run that is cancelled while the model answers keeps the partial answer.
 func TestLLMCancelledInAnAnswer(t *testing.T) {
 	m := llmtest.New(t, llmtest.Anthropic, llmtest.Script(llmtest.Reply{Text: "It is a long st", Hang: make(chan struct{})}, llmtest.Reply{Text: "Right."}))
 	a := start(t, llmConfig(t, m))
@@ -260,8 +261,8 @@ func TestLLMCancelledInAnAnswer(t *testing.T) {
 	}
 }
 
-// What was said before a kill -9 of the agent is gone on with, and a call that
-// had been carried out is not called aborted.
+// After kill -9 of the agent the conversation continues where it was, and a
+// tool call that had ended is not reported as aborted.
 func TestLLMResumesAfterAKill(t *testing.T) {
 	s := newToolServer(t)
 	began := make(chan struct{}, 1)

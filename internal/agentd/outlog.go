@@ -23,8 +23,8 @@ type logShape struct {
 	Tail int64 `json:"tail,omitempty"`
 }
 
-// outLog is the output of one run: all of it, up to a cap, in a file, its end in memory, and a
-// signal for readers.
+// outLog is the output of one run: in a file up to a cap, its end in memory, and a signal for
+// readers.
 type outLog struct {
 	mu      sync.Mutex
 	path    string
@@ -32,18 +32,18 @@ type outLog struct {
 	cap     int64
 	shape   logShape
 	total   int64
-	tail    []byte // the last tailSize bytes at most
+	tail    []byte // at most the last tailSize bytes
 	last    time.Time
-	changed chan struct{} // closed at the next write, and at the end
+	changed chan struct{} // closed at the next write and at the end
 	done    bool
-	err     error // of writing the file; the run continues without it
+	err     error // of writing the file; the run continues without the file
 }
 
 func newOutLog(path string, limit int64) *outLog {
 	return &outLog{path: path, cap: limit, changed: make(chan struct{})}
 }
 
-// open creates the file, at the first byte; the caller holds mu.
+// open creates the file at the first byte; the caller holds mu.
 func (l *outLog) open() error {
 	err := os.MkdirAll(filepath.Dir(l.path), 0o700)
 	if err != nil {
@@ -78,7 +78,7 @@ func (l *outLog) Write(b []byte) (int, error) {
 	}
 	l.total += int64(len(b))
 	l.tail = append(l.tail, b...)
-	if len(l.tail) > 2*tailSize { // trimmed now and then, not at each write
+	if len(l.tail) > 2*tailSize { // trimmed occasionally, not at each write
 		l.tail = append(l.tail[:0], l.tail[len(l.tail)-tailSize:]...)
 	}
 	l.last = time.Now()
@@ -87,7 +87,8 @@ func (l *outLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// finish closes the log. If it was capped, the file gets a note and the end of the output.
+// finish closes the log. If the log was capped, the file gets a note and the end of the
+// output.
 func (l *outLog) finish() (logShape, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +129,8 @@ func (l *outLog) markActive() {
 	}
 }
 
-// progress returns how much was written, and when last.
+// progress returns how many bytes were written, and when the last activity
+// was.
 func (l *outLog) progress() (int64, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +138,7 @@ func (l *outLog) progress() (int64, time.Time) {
 }
 
 // waitAfter returns a channel that is closed once there are more than after bytes or the output
-// ends; nil: now.
+// has ended; nil: already the case.
 func (l *outLog) waitAfter(after int64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +170,7 @@ func (l *outLog) recent(n int) string {
 	return validText(b)
 }
 
-// read returns what follows byte after, at most tailSize bytes.
+// read returns the output after byte after, at most tailSize bytes.
 func (l *outLog) read(after int64) (api.AgentOutput, error) {
 	l.mu.Lock()
 	after = min(max(after, 0), l.total)
@@ -183,7 +185,8 @@ func (l *outLog) read(after int64) (api.AgentOutput, error) {
 		l.mu.Unlock()
 		return l.readFile(after, after, n)
 	case l.shape.Tail > 0 && len(l.tail) == 0:
-		// Of an earlier process: the file has the end after its note.
+		// Written by an earlier process: the end of the output follows the note in
+		// the file.
 		seq = max(after, l.total-l.shape.Tail)
 		l.mu.Unlock()
 		return l.readEnd(after, seq)
@@ -202,7 +205,8 @@ func (l *outLog) read(after int64) (api.AgentOutput, error) {
 	return api.AgentOutput{Seq: seq, Text: validText(b), Next: seq + int64(len(b)), Truncated: seq > after, Done: done}, nil
 }
 
-// readFile returns n bytes of the file at pos, which are the output from seq on.
+// readFile returns n bytes of the file at pos; they are the output from byte
+// seq.
 func (l *outLog) readFile(seq, pos, n int64) (api.AgentOutput, error) {
 	f, err := os.Open(l.path)
 	if err != nil {
@@ -235,7 +239,8 @@ func (l *outLog) readEnd(after, seq int64) (api.AgentOutput, error) {
 	return out, err
 }
 
-// wholeRunes drops an incomplete character at the end, for the next read.
+// wholeRunes drops an incomplete character at the end; the next read returns
+// it.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
 		c := b[len(b)-i]
@@ -252,7 +257,7 @@ func wholeRunes(b []byte) []byte {
 // validText makes bytes valid UTF-8.
 func validText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
-// cappedFile keeps the beginning of what is written, by one program of a run after another.
+// cappedFile keeps the beginning of what the programs of a run write, one after another.
 type cappedFile struct {
 	f    *os.File
 	left int64
@@ -278,7 +283,7 @@ func (c *cappedFile) Write(b []byte) (int, error) {
 	if n > 0 {
 		if _, err := c.f.Write(b[:n]); err != nil {
 			c.left, c.cut = 0, true
-			return len(b), nil //nolint:nilerr // a run does not end because its log cannot be written
+			return len(b), nil //nolint:nilerr // a failing log does not end a run
 		}
 		c.left -= n
 	}
@@ -320,11 +325,11 @@ func (t *tailBuf) Write(b []byte) (int, error) {
 // maxLine is the maximum length of an event line; longer ones are skipped.
 const maxLine = 16 << 20
 
-// lineSplitter passes on lines without their end, except blank ones.
+// lineSplitter passes on lines without their line ends, except blank lines.
 type lineSplitter struct {
 	line func([]byte)
 	buf  []byte
-	skip bool // within a line that is too long
+	skip bool // inside a line that is too long
 }
 
 func (s *lineSplitter) Write(b []byte) (int, error) {
@@ -358,8 +363,8 @@ func (s *lineSplitter) flush() {
 	s.buf, s.skip = s.buf[:0], false
 }
 
-// execLog writes a line at start and end of each execution, with which tests prove that none
-// overlap.
+// execLog writes a line at the start and the end of each execution. Tests use it to prove
+// that executions do not overlap.
 type execLog struct {
 	mu   sync.Mutex
 	path string
@@ -372,7 +377,7 @@ type execLine struct {
 	Slot    int       `json:"slot"`
 	Event   string    `json:"event"` // start or end
 	At      time.Time `json:"at"`
-	PID     int       `json:"pid"` // of the program; of the daemon for a run within it
+	PID     int       `json:"pid"` // of the program; for a run within the daemon, of the daemon
 }
 
 func (e *execLog) add(l execLine) error {

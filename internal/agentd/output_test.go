@@ -52,8 +52,8 @@ func TestOutputIsComplete(t *testing.T) {
 	}
 }
 
-// What is beyond the cap is not on disk, but the end always is, and the file
-// says what is missing.
+// Output beyond the cap is not stored, except for the end, and the file says
+// what is missing.
 func TestOutputCap(t *testing.T) {
 	cfg := command(t, "flood", "1048576")
 	cfg.LogCap = 200_000
@@ -155,7 +155,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// Who reads to the end of the output learns with it how the run ended.
+// A caller that reads the output to its end also gets the final state.
 func TestOutputEndsWithFinalState(t *testing.T) {
 	a := start(t, command(t, "flood", "200000"))
 	acc := a.submit(api.AgentTask{Prompt: "x"})
@@ -178,7 +178,7 @@ func TestOutputEndsWithFinalState(t *testing.T) {
 	}
 }
 
-// An answer is kept with the record or, when it is long, beside it.
+// An answer is stored in the record or, if it is long, beside it.
 func TestAnswersOfAllSizesSurviveRestart(t *testing.T) {
 	for _, size := range []string{"64", "65536", "65600", "1048576", "1100032"} {
 		a := start(t, command(t, "flood", size))

@@ -17,16 +17,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// place is where a run works whose conversation begins.
+// place is where the runs of a conversation work.
 type place struct {
 	kind   string // workspace.KindFolder, …
-	source string // of a worktree: folder in the repository
-	remote string // of a clone
+	source string // for a worktree: a folder in the repository
+	remote string // for a clone
 	base   string // "": the default
 }
 
-// placeOf is where a task is to work; project is the folder of its project. It refuses what the
-// agent may not use, and a place other than that of the conversation.
+// placeOf returns where a task works; project is the folder of its project. It refuses a place
+// that the agent may not use, and a place that differs from the conversation's.
 func (d *Daemon) placeOf(t *api.AgentTask, project string) (p place, ref *refusal) {
 	said := signalbox.NewWorkspace(t.Workspace, t.Repo, t.Base)
 	if err := said.Check((*signalbox.Project)(t.Project)); err != nil {
@@ -60,13 +60,13 @@ func (d *Daemon) placeOf(t *api.AgentTask, project string) (p place, ref *refusa
 			return p, invalid("repo: this agent may not clone %s: who runs it allows addresses with workspace.repos", t.Repo)
 		}
 		if t.Repo != "" && t.Base == "" && t.Repo != d.cfg.Workspace.Repo {
-			p.base = "" // that of another repository says nothing here
+			p.base = "" // the configured base belongs to another repository
 		}
 	}
 	return p, d.checkHeld(t, said, p)
 }
 
-// checkHeld refuses another place for a conversation than the one where it was held.
+// checkHeld refuses a place for a conversation that differs from its current one.
 func (d *Daemon) checkHeld(t *api.AgentTask, said *signalbox.Workspace, p place) *refusal {
 	if said == nil || t.SessionID == "" {
 		return nil
@@ -79,7 +79,7 @@ func (d *Daemon) checkHeld(t *api.AgentTask, said *signalbox.Workspace, p place)
 	if name := d.disk.worktreeOf(s.Dir); name != "" {
 		w, err := d.disk.loadWorktree(name)
 		if err != nil {
-			return nil // told when it is entered
+			return nil // reported when the worktree is entered
 		}
 		held = w.place()
 	}
@@ -101,8 +101,8 @@ func (w *worktree) place() place {
 	return place{kind: workspace.KindWorktree, source: w.Source, base: w.From}
 }
 
-// mayClone reports whether tasks may name an address: one that the configuration lists; if it
-// lists none, its own and that of the agent's folder.
+// mayClone reports whether tasks may name a URL: it must be in the configured list; if there
+// is no list, it must be the configured repository or the remote of the agent's folder.
 func (d *Daemon) mayClone(remote string) bool {
 	c := d.cfg.Workspace
 	if remote == c.Repo {
@@ -120,7 +120,7 @@ func (d *Daemon) mayClone(remote string) bool {
 	return err == nil && repo.OriginURL(ctx) == remote
 }
 
-// fetchTimeout bounds bringing a mirror up to date, the first time included.
+// fetchTimeout bounds an update of a mirror, including the first fetch.
 const fetchTimeout = 30 * time.Minute
 
 // mirrorDir is the folder of the mirror of a remote repository.
@@ -129,8 +129,8 @@ func (d *disk) mirrorDir(remote string) string {
 	return filepath.Join(d.dir, "mirrors", hex.EncodeToString(sum[:8]), "repo")
 }
 
-// mirror brings the mirror of a remote repository up to date, and returns its folder. Where the
-// remote cannot be reached, it goes on with what the mirror has.
+// mirror updates the mirror of a remote repository and returns its folder. If the remote cannot
+// be reached, it uses the mirror as it is.
 func (r *run) mirror(remote string) (string, error) {
 	ctx, cancel := r.workspaceContext(fetchTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// remoteOf makes a bare repository of a config's folder, which becomes its origin.
+// remoteOf makes a bare repository of a config's folder and sets it as origin.
 func remoteOf(t *testing.T, cfg agentd.Config) string {
 	t.Helper()
 	bare := filepath.Join(t.TempDir(), "shop.git")
@@ -20,7 +20,7 @@ func remoteOf(t *testing.T, cfg agentd.Config) string {
 	return bare
 }
 
-// elsewhere is a config whose folder is no repository.
+// elsewhere is a config whose folder is not a repository.
 func elsewhere(t *testing.T) agentd.Config {
 	t.Helper()
 	cfg := config(t, "command")
@@ -28,7 +28,7 @@ func elsewhere(t *testing.T) agentd.Config {
 	return cfg
 }
 
-// declines submits a task that is refused with a text.
+// declines submits a task and expects a refusal with this text.
 func (a *agent) declines(task api.AgentTask, text string) {
 	a.t.Helper()
 	var ref api.AgentRefusal
@@ -61,7 +61,7 @@ func TestTasksWorkInClones(t *testing.T) {
 		}
 	}
 	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "true", Base: "gone"}).TaskID), "failed", "start_error", bare+` has no branch, tag or commit "gone"`)
-	// What the remote has got since is in the next one.
+	// The next clone includes what was pushed to the remote since.
 	put(t, src, "a.txt", "three\n")
 	git(t, src, "commit", "-qam", "third")
 	git(t, src, "push", "-q", "origin", "main", ":old")
@@ -69,7 +69,7 @@ func TestTasksWorkInClones(t *testing.T) {
 		t.Errorf("%q", s.Output)
 	}
 	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "true", Base: "old"}).TaskID), "failed", "start_error", `commit "old"`)
-	// Without the remote it goes on, and says so.
+	// Without the remote the run continues with the mirror and says so.
 	if err := os.Rename(bare, bare+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,8 @@ func TestWorkspaceOfTask(t *testing.T) {
 	if c.Workspace != "worktree" || c.Dir == cfg.WorkDir {
 		t.Errorf("%+v", c)
 	}
-	// The same again, as of a task that is offered twice, and a turn that says nothing.
+	// The same again, as if the task was offered twice, and then a turn that names no
+	// place.
 	for _, task := range []api.AgentTask{{Workspace: "worktree", Base: "old"}, {}} {
 		task.Prompt, task.SessionID = "grep -q one a.txt", "talk"
 		if _, again := a.run(task, "completed"); again.Dir != c.Dir {

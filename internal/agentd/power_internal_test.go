@@ -9,12 +9,12 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// afterCut is a daemon over what a power cut leaves: the files that were
-// synced, and nothing else of the folder.
+// afterCut is a daemon over what a power cut leaves of the folder: only the
+// files that were synced.
 func afterCut(t *testing.T, d *Daemon, synced ...string) *Daemon {
 	t.Helper()
 	root := t.TempDir()
-	d.maintainMu.Lock() // an instant, not half of a checkpoint
+	d.maintainMu.Lock() // a point in time, not the middle of a checkpoint
 	for _, name := range append(synced, "ledger", "fences.json") {
 		b, err := os.ReadFile(filepath.Join(d.cfg.DataDir, name))
 		if os.IsNotExist(err) {
@@ -63,8 +63,8 @@ func accept(t *testing.T, d *Daemon, task api.AgentTask) string {
 	return acc.TaskID
 }
 
-// once fails the test unless the claim leads to the run that it led to before
-// and that run is over.
+// once fails the test unless the claim leads to the same run as before and
+// that run has ended.
 func once(t *testing.T, d *Daemon, task api.AgentTask, taskID, state string) {
 	t.Helper()
 	if got := accept(t, d, task); got != taskID {
@@ -83,8 +83,8 @@ func isStale(t *testing.T, d *Daemon, task api.AgentTask) {
 	}
 }
 
-// Wherever the power fails after the 201, the claim was one execution, and
-// what the record file is by then decides only how it is remembered.
+// Whenever the power fails after the 201, the claim was executed once. The
+// state of the record file decides only how the run is reported.
 func TestPowerCutAtEachStep(t *testing.T) {
 	d := demo(t, 1)
 	long := claim(0, "queue-long", 3, "sleep 1m")
@@ -102,7 +102,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once(t, afterCut(t, d), next, id, stateFailed) // nothing of the record
+	once(t, afterCut(t, d), next, id, stateFailed) // without the record
 	once(t, afterCut(t, d, file), next, id, stateCompleted)
 	for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1} {
 		if err := os.Truncate(filepath.Join(d.cfg.DataDir, file), int64(n)); err != nil {
@@ -116,9 +116,9 @@ func TestPowerCutAtEachStep(t *testing.T) {
 	}
 }
 
-// The ledger wraps, again and again, and at every point what is synced is
-// enough: no fence goes back, no claim runs twice, nothing comes back that was
-// forgotten, and a run that outlasts its ledger entry is still known.
+// The ledger wraps repeatedly, and at every point what is synced is enough: no
+// fence decreases, no claim runs twice, no forgotten run reappears, and a run
+// that outlasts its ledger entry is still known.
 func TestPowerCutAfterLedgerWraps(t *testing.T) {
 	d := demo(t, 2)
 	long := claim(1, "queue-long", 5, "sleep 1h")
@@ -146,9 +146,9 @@ func TestPowerCutAfterLedgerWraps(t *testing.T) {
 	}
 }
 
-// The fence of a lane that has been quiet since is in fences.json before its
-// entry goes, and a folder whose fences cannot be stored takes no more tasks
-// than the ledger has room for.
+// The fence of a quiet lane is in fences.json before its ledger entry is
+// overwritten. If fences cannot be stored, the agent takes only as many tasks
+// as the ledger has room for.
 func TestLedgerIsFullWhileFencesCannotBeStored(t *testing.T) {
 	d := demo(t, 2)
 	accept(t, d, claim(1, "queue-quiet", 9, "sleep 0s"))
@@ -176,6 +176,6 @@ func TestLedgerIsFullWhileFencesCannotBeStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	isStale(t, afterCut(t, d), claim(1, "queue-late", 8, "x"))
-	accept(t, d, claim(0, "queue-again", took+1, "sleep 0s")) // the disk is well again
+	accept(t, d, claim(0, "queue-again", took+1, "sleep 0s")) // the disk works again
 	isStale(t, afterCut(t, d), claim(1, "queue-late", 8, "x"))
 }

@@ -15,18 +15,19 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// An agent that pulls has no listener: it asks a director for its tasks, and
-// reports how they fare. What it executes, and that a queue_id and fence are one
-// execution, is as with POST /task.
+// A pulling agent has no listener: it asks a director for tasks and reports
+// their progress. Execution is the same as with POST /task: one queue_id and
+// fence is one execution.
 
 const (
 	claimWait = 30 * time.Second
-	// immediateAnswer is the time below which an empty claim answer did not wait.
+	// immediateAnswer is the time below which an empty answer to a claim counts
+	// as sent without a wait.
 	immediateAnswer = 500 * time.Millisecond
-	// finalReportTimeout bounds the final reports of an agent that stops. The rest is reported
+	// finalReportTimeout bounds the final reports of a stopping agent. The rest is reported
 	// after the next start.
 	finalReportTimeout = 3 * time.Second
-	// goodbyeTimeout bounds the notification that it stops.
+	// goodbyeTimeout bounds the notification that the agent stops.
 	goodbyeTimeout = 2 * time.Second
 )
 
@@ -36,18 +37,18 @@ type puller struct {
 	directors *directors
 	instance  string
 	wait      time.Duration
-	reporting context.Context // context of reports; outlives the claims
+	reporting context.Context // outlives the context of claims
 	group     sync.WaitGroup
 
 	mu           sync.Mutex
-	following    map[*run]bool        // runs whose end is not yet acknowledged
+	following    map[*run]bool        // runs whose end is not acknowledged yet
 	answered     map[api.PullAsk]bool // other reports in flight: refused or unknown executions
 	loggedErrors map[string]bool      // since the last success
 }
 
-// Pull claims tasks from the directors until ctx ends. Then running tasks are stopped with
-// proof and recorded as interrupted, and a director is notified. If a director does not answer,
-// the next is used. It returns at once if a director refuses for good.
+// Pull claims tasks from the directors until ctx ends. Then it stops running tasks with proof,
+// records them as interrupted, and notifies a director. If a director does not answer, Pull
+// uses the next one. It returns at once if a director refuses permanently.
 func (d *Daemon) Pull(ctx context.Context, at []*client.Client) error {
 	instance, err := d.disk.instance()
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *puller) stop(end func()) {
 	p.group.Wait()
 }
 
-// claimLoop registers and claims repeatedly.
+// claimLoop registers and then claims repeatedly.
 func (p *puller) claimLoop(ctx context.Context) {
 	known, tries := false, 0
 	for ctx.Err() == nil {
@@ -153,7 +154,7 @@ func (p *puller) failed(ctx context.Context, tries *int, what string, err error)
 	pause(ctx, backoff(*tries))
 }
 
-// Cure says what a person can do if a director refuses an agent of that name.
+// Cure says what to do if a director refuses an agent of that name.
 func Cure(err error, name string) string {
 	switch client.Code(err) {
 	case "unauthorized", "forbidden":
@@ -171,7 +172,8 @@ func (p *puller) reached() {
 	clear(p.loggedErrors)
 }
 
-// backoff is randomized: all agents of a director lose it at the same time.
+// backoff has jitter, because all agents of a director lose it at the same
+// time.
 func backoff(try int) time.Duration {
 	const first, most = 100 * time.Millisecond, 5 * time.Second
 	d := most
@@ -188,7 +190,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// handleAnswer carries out an answer. It reports whether there was anything.
+// handleAnswer carries out an answer. It reports whether the answer contained
+// anything.
 func (p *puller) handleAnswer(a api.PullAnswer) bool {
 	for _, s := range a.Stop {
 		p.end(s)
@@ -214,7 +217,7 @@ func (p *puller) execute(t api.AgentTask, traceparent string) {
 	p.follow(r)
 }
 
-// end stops a run for the director.
+// end stops a run on behalf of the director.
 func (p *puller) end(s api.PullStop) {
 	p.d.mu.Lock()
 	r := p.d.byQueue[s.QueueID]
@@ -235,13 +238,13 @@ func (p *puller) reportOn(q api.PullAsk) {
 	r := p.d.byQueue[q.QueueID]
 	p.d.mu.Unlock()
 	if r != nil && r.record().Fence == q.Fence {
-		p.follow(r) // from the beginning: the director may have lost it
+		p.follow(r) // from the beginning: the director may have lost the log
 		return
 	}
 	p.sendUntilTaken(q, api.PullReport{Instance: p.instance, Fence: q.Fence, Unknown: true})
 }
 
-// directors are the directors over one store, one of which is used at a time.
+// directors are the directors over one store; one of them is used at a time.
 type directors struct {
 	all []*client.Client
 
@@ -255,8 +258,7 @@ func (d *directors) current() *client.Client {
 	return d.all[d.now]
 }
 
-// do calls the current director. If it does not answer properly, the next call uses the next
-// one.
+// do calls the current director. If that fails, the next call uses the next director.
 func (d *directors) do(f func(*client.Client) error) error {
 	c := d.current()
 	err := f(c)
@@ -280,7 +282,7 @@ func (d *directors) once(f func(*client.Client) error) (err error) {
 	return err
 }
 
-// elsewhere reports whether another director may answer differently.
+// elsewhere reports whether another director may give a different answer.
 func elsewhere(err error) bool {
 	var e *client.Error
 	return client.IsUnreachable(err) || (errors.As(err, &e) && (e.Status >= 500 || e.Body.Error == client.CodeUnexpectedAnswer))

@@ -20,19 +20,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// director is a director as an agent that pulls sees it: it says what the test
-// says, and writes down what it hears.
+// director is a fake director for a pulling agent: it answers what the test
+// says, and records the reports.
 type director struct {
 	t      *testing.T
 	server *httptest.Server
-	say    chan api.PullAnswer // answers to claims, one each
+	say    chan api.PullAnswer // answers to claims, one for each claim
 
 	mu      sync.Mutex
 	closed  bool // it answers 503
 	claims  []api.PullClaim
 	reports []told
 	refuse  map[string]int   // statuses of reports, by queue_id
-	logs    map[string]int64 // up to where it has the log of a run
+	logs    map[string]int64 // the log position that it has of each run
 	states  []string         // of heartbeats
 	news    chan struct{}
 }
@@ -244,7 +244,7 @@ func TestPullExecutesAndReports(t *testing.T) {
 	}
 }
 
-// The same execution given twice is one, and one that runs is named in claims.
+// The same execution given twice runs once, and claims list it while it runs.
 func TestPullSameTaskTwiceIsOneExecution(t *testing.T) {
 	d := newDirector(t)
 	cfg := pulling(t)
@@ -282,8 +282,8 @@ func TestPullStopsRun(t *testing.T) {
 	}
 }
 
-// A run that a director says it has taken away is stopped, and its last word is
-// not told for ever.
+// A run that the director has revoked is stopped, and its final report is not
+// repeated for ever.
 func TestPullStaleReportStopsRun(t *testing.T) {
 	d := newDirector(t)
 	d.refuse["queue-1"] = http.StatusConflict
@@ -299,8 +299,8 @@ func TestPullStaleReportStopsRun(t *testing.T) {
 	}
 }
 
-// The end of a run is kept until a director has taken it, also across a restart
-// of the agent; what was taken is not told again.
+// The end of a run is kept until a director has acknowledged it, also across a
+// restart of the agent. After that it is not reported again.
 func TestPullReportsEndUntilAcknowledged(t *testing.T) {
 	d := newDirector(t)
 	cfg := pulling(t)
@@ -329,7 +329,7 @@ func TestPullReportsEndUntilAcknowledged(t *testing.T) {
 	}
 }
 
-// Of several directors the next one is asked where one does not answer.
+// If one director does not answer, the agent uses the next.
 func TestPullFailsOverToNextDirector(t *testing.T) {
 	d, away := newDirector(t), newDirector(t)
 	away.server.Close()
@@ -338,8 +338,8 @@ func TestPullFailsOverToNextDirector(t *testing.T) {
 	d.finished("queue-1")
 }
 
-// What a run prints is reported while it runs, each part once, and what is
-// longer than what is kept ends with its end.
+// The output of a run is reported while it runs, each part once; of an output
+// that exceeds the cap, the end is reported.
 func TestPullReportsOutput(t *testing.T) {
 	d := newDirector(t)
 	pulls(t, pulling(t), d.server.URL)
@@ -366,8 +366,8 @@ func TestPullReportsOutput(t *testing.T) {
 	}
 }
 
-// A director that has nothing of the log of a run which prints no more, because
-// another one followed it until now, is sent it.
+// If another director takes over a run that prints nothing more, it has no log
+// of the run and gets it from the agent.
 func TestPullResendsOutputToNewDirector(t *testing.T) {
 	d := newDirector(t)
 	cfg := pulling(t)
@@ -387,7 +387,7 @@ func TestPullResendsOutputToNewDirector(t *testing.T) {
 	d.finished("queue-1")
 }
 
-// An agent that is stopped says how what it ran ended.
+// A stopping agent reports how its runs ended.
 func TestPullStopsWithItsRuns(t *testing.T) {
 	d := newDirector(t)
 	stop := pulls(t, pulling(t), d.server.URL)
@@ -399,7 +399,7 @@ func TestPullStopsWithItsRuns(t *testing.T) {
 	}
 }
 
-// read returns a file, "" where there is none.
+// read returns the content of a file; "" if it does not exist.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -28,12 +28,12 @@ func (d *Daemon) unreportedRuns() (list []*run) {
 	return list
 }
 
-// follow reports a run until a director has acknowledged its end.
+// follow reports on a run until a director has acknowledged its end.
 func (p *puller) follow(r *run) {
 	startOnce(p, p.following, r, func() { p.reportRun(p.reporting, r) })
 }
 
-// startOnce runs f in a goroutine, unless one runs for that key.
+// startOnce runs f in a goroutine, unless one already runs for that key.
 func startOnce[K comparable](p *puller, underWay map[K]bool, key K, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,13 +69,13 @@ func (p *puller) reportRun(ctx context.Context, r *run) {
 	p.reportEnd(ctx, r)
 }
 
-// accept reports that the run is durable. It returns false if nothing is to be reported before
-// the end: the run has ended or is void.
+// accept reports that the run is durable. It returns false if nothing more is to be reported
+// before the end: the run has ended or is void.
 func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
 	rep := api.PullReport{Accepted: &api.PullAccepted{TaskID: rec.TaskID, SessionID: rec.SessionID}}
 	for try := 1; ; try++ {
 		select {
-		case <-r.done: // the end includes it
+		case <-r.done: // the final report includes it
 			return false
 		case <-ctx.Done():
 			return false
@@ -95,8 +95,8 @@ func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
 }
 
 // reportOutput reports the output of a run. Without output it regularly checks that the
-// director still has the log: another director may follow the run by now, and gets the log
-// again.
+// director still has the log: another director may have taken over the run, and then gets
+// the log again.
 func (p *puller) reportOutput(ctx context.Context, r *run) {
 	at, try := int64(0), 0
 	check := time.Tick(p.d.cfg.OutputCheck)
@@ -112,12 +112,12 @@ func (p *puller) reportOutput(ctx context.Context, r *run) {
 			return
 		}
 		out, err := r.log.read(at)
-		if err != nil { // the end has what is left
+		if err != nil { // the final report has the rest
 			p.d.cfg.Logger.Error("output not read", "task", r.record().TaskID, "error", err)
 			return
 		}
 		if out.Next <= at && !out.Truncated && !asks {
-			p.sleep(ctx, r, outputEvery) // part of a character, or the end
+			p.sleep(ctx, r, outputEvery) // an incomplete character, or the end
 			continue
 		}
 		answer, err := p.report(ctx, r, api.PullReport{Output: piece(out)})
@@ -142,7 +142,7 @@ func piece(out api.AgentOutput) *api.PullOutput {
 
 // reportEnd reports the end of the run, with retries.
 func (p *puller) reportEnd(ctx context.Context, r *run) {
-	at := int64(-1) // the log position of the director is unknown
+	at := int64(-1) // the director's log position is unknown
 	for try := 1; ctx.Err() == nil; try++ {
 		rep, err := r.lastReport(at)
 		if err != nil {
@@ -163,8 +163,8 @@ func (p *puller) reportEnd(ctx context.Context, r *run) {
 	}
 }
 
-// lastReport is the end of the run, with the log from byte at on as far as it is kept. A
-// director that has less of it says so.
+// lastReport is the final report of the run, with the log from byte at as far as it is
+// kept. If the director has less of the log, it answers so.
 func (r *run) lastReport(at int64) (api.PullReport, error) {
 	s, err := r.status(resultCap)
 	if err != nil {
@@ -188,13 +188,13 @@ func (p *puller) handleReply(r *run, a api.PullReported) {
 	}
 }
 
-// voided stops a run that was revoked.
+// voided stops a revoked run.
 func (p *puller) voided(r *run) {
 	r.requestStop(stop{state: stateFailed, errType: "stale_fence", message: "the director took the task away while it ran"})
 }
 
 // void reports whether an error means that a director wants no more reports of an execution. An
-// unknown agent or name conflict does not: the agent registers again.
+// unknown agent or a name conflict does not: then the agent registers again.
 func void(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && (e.Body.Error == "stale_fence" || (e.Body.Error == "not_found" && e.Body.Field != "agent"))
@@ -219,7 +219,7 @@ func (p *puller) send(ctx context.Context, id string, rep api.PullReport) (answe
 	return answer, err
 }
 
-// sleep waits, shorter if the run ends.
+// sleep waits for d, or until the run ends.
 func (p *puller) sleep(ctx context.Context, r *run, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -240,7 +240,7 @@ func (p *puller) refuse(q api.PullAsk, cause error) {
 	p.sendUntilTaken(q, api.PullReport{Fence: q.Fence, Refused: &no})
 }
 
-// sendUntilTaken sends a report without a run until it is acknowledged.
+// sendUntilTaken sends a report that has no run until it is acknowledged.
 func (p *puller) sendUntilTaken(q api.PullAsk, rep api.PullReport) {
 	startOnce(p, p.answered, q, func() {
 		for try := 1; p.reporting.Err() == nil; try++ {
@@ -252,7 +252,8 @@ func (p *puller) sendUntilTaken(q api.PullAsk, rep api.PullReport) {
 	})
 }
 
-// reported records that the end was acknowledged. It is not synced: reports are idempotent.
+// reported records that the end was acknowledged. The record is not synced: reports are
+// idempotent.
 func (r *run) reported() {
 	if err := r.change(func(rec *record) { rec.Reported = true }); err != nil {
 		r.d.cfg.Logger.Error("that a run was reported could not be stored", "task", r.record().TaskID, "error", err)
@@ -267,7 +268,7 @@ func (r *run) isUnkillable() bool {
 	return r.survivors != nil
 }
 
-// endIsKnown reports whether somebody has read the end.
+// endIsKnown reports whether a caller has read the end.
 func (r *run) endIsKnown() bool {
 	select {
 	case <-r.endKnown:
@@ -286,7 +287,7 @@ func (p *puller) claim() api.PullClaim {
 	c.HighestFence, c.Director = d.highest, d.servingDirector
 	var live []*run
 	for lane, r := range d.lanes {
-		if r.record().Director != d.servingDirector || r.isUnkillable() { // of another director, or it cannot be killed
+		if r.record().Director != d.servingDirector || r.isUnkillable() { // it belongs to another director or cannot be killed
 			if !lane.Isolated {
 				c.Held++
 			}
@@ -328,7 +329,7 @@ func (r *run) claimView() api.PullRun {
 	}
 }
 
-// instance distinguishes agents of the same name; it is as durable as the data folder.
+// instance distinguishes agents of the same name. It lives as long as the data folder.
 func (d *disk) instance() (string, error) {
 	path := filepath.Join(d.dir, "instance")
 	b, err := os.ReadFile(path)

@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// record is the stored state of a run: its status, except a long answer, which has its own
-// file. It contains neither prompt nor env.
+// record is the stored state of a run: its status, except for a long answer, which has its
+// own file. It contains neither the prompt nor env.
 type record struct {
 	api.AgentTaskStatus
 	Slot          int         `json:"slot"`
@@ -29,7 +29,7 @@ type record struct {
 	Log           logShape    `json:"log"`
 	Budget        *api.Budget `json:"budget,omitempty"`
 	Landing       *landing    `json:"landing,omitempty"`
-	Reported      bool        `json:"reported,omitempty"` // of a pulling agent: a director has acknowledged the end
+	Reported      bool        `json:"reported,omitempty"` // for a pulling agent: a director has acknowledged the end
 }
 
 func (r record) lane() laneID     { return laneID{Isolated: r.Isolated, Slot: r.Slot} }
@@ -43,25 +43,25 @@ const (
 	stateCancelled = "cancelled"
 )
 
-// fenceMark is the highest fence seen in a lane from a director, and its task: none if the
-// claim was voided before it arrived.
+// fenceMark is the highest fence seen in a lane from a director, with its task. The task
+// is empty if the claim was voided before it arrived.
 type fenceMark struct {
 	Fence   int64  `json:"fence"`
 	QueueID string `json:"queue_id"`
 }
 
-// disk is the data folder; records is locked while a daemon uses it:
+// disk is the data folder. The folder records is locked while a daemon uses it.
 //
-//	ledger                   what was accepted lately, and what was forgotten
+//	ledger                   recent accepts, and runs that were forgotten
 //	records/<task_id>.json   one run each, from the start of its program or its end
-//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, patch, as far as there is anything
-//	fences.json              highest fences, as of the last time that ledger slots were made free
-//	sessions/                conversations: our name → the CLI's id
-//	conversations/           those of kind llm themselves
+//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, patch, if not empty
+//	fences.json              highest fences, as of the last time that ledger slots were freed
+//	sessions/                conversations: our name → the CLI's ID
+//	conversations/           content of the conversations of kind llm
 //	worktrees/<name>/        workspace.json, and the worktree itself: tree; landed-<branch>.json
-//	landings/                worktrees in which work is rebuilt that lands, as long as that takes
-//	instance                 who this is, of an agent that pulls
-//	terminals/               marks of the open ones, to end them after a crash
+//	landings/                worktrees in which work that lands is rebuilt, while that takes
+//	instance                 identity of a pulling agent
+//	terminals/               marks of open terminals, to end them after a crash
 type disk struct{ dir string }
 
 func openDisk(dir string) (*disk, error) {
@@ -95,9 +95,9 @@ func (d *disk) putRecord(r record, write func(string, []byte) error) error {
 	return write(d.recordPath(r.TaskID), b)
 }
 
-// loadRecords reads all records. An unreadable one is left to the ledger if known says so;
-// otherwise it is renamed to *.corrupt and returned in the second result. It never prevents a
-// start.
+// loadRecords reads all records. If known reports that the ledger has a run, its unreadable
+// record is ignored; any other unreadable record is renamed to *.corrupt and returned in the
+// second result. It never prevents a start.
 func (d *disk) loadRecords(known func(taskID string) bool) ([]record, []string, error) {
 	dir := filepath.Join(d.dir, "records")
 	names, err := os.ReadDir(dir)
@@ -109,7 +109,7 @@ func (d *disk) loadRecords(known func(taskID string) bool) ([]record, []string, 
 	for _, n := range names {
 		path := filepath.Join(dir, n.Name())
 		if strings.HasPrefix(n.Name(), tempPrefix) {
-			os.Remove(path) // an interrupted write, never acknowledged
+			os.Remove(path) // an interrupted write, which was never acknowledged
 			continue
 		}
 		if !strings.HasSuffix(n.Name(), ".json") {
@@ -161,8 +161,8 @@ func (d *disk) saveFences(b []byte) error {
 // minFreeSpace is the free space needed to accept a task: enough to record its end.
 const minFreeSpace = 1 << 20
 
-// ready returns why a run could not be recorded. The ledger alone would not notice, since its
-// space is reserved.
+// ready returns the reason why a run could not be recorded. The ledger alone would not
+// notice, because its space is reserved.
 func (d *disk) ready() error {
 	if _, err := os.Stat(d.ledgerPath()); err != nil {
 		return err
@@ -189,7 +189,7 @@ func writeDurable(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// createFile creates a file. A crash may leave a part of it.
+// createFile creates a file. A crash may leave part of it.
 func createFile(path string, b []byte) error {
 	return create(path, b, func(*os.File) error { return nil })
 }
@@ -249,7 +249,8 @@ func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) error {
 	return reply(w, http.StatusOK, h)
 }
 
-// historyPreview bounds the answers in a list; GET by ID has all of it.
+// historyPreview bounds the answers in a list, in bytes; GET by ID has the
+// whole answer.
 const historyPreview = 2 << 10
 
 // history lists ended runs, newest first.

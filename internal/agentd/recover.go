@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// recover loads the state of earlier processes, and ends interrupted runs.
+// recover loads the state of earlier processes and ends interrupted runs.
 func (d *Daemon) recover() error {
 	fences, err := d.disk.loadFences()
 	if err != nil {
@@ -55,11 +55,11 @@ func (d *Daemon) recover() error {
 	return nil
 }
 
-// loadRuns returns the records, with the ledger's entries for missing or torn ones, in order of
-// their start.
+// loadRuns returns the records in order of their start. The ledger's entries replace missing or
+// torn records.
 func (d *Daemon) loadRuns(p history) ([]record, error) {
 	for id := range p.forgotten {
-		if err := d.disk.remove(id); err != nil { // a crash came between ledger and deletion
+		if err := d.disk.remove(id); err != nil { // a crash came between the ledger entry and the deletion
 			return nil, err
 		}
 		delete(p.accepted, id)
@@ -81,7 +81,7 @@ func (d *Daemon) loadRuns(p history) ([]record, error) {
 	return recs, nil
 }
 
-// restoreRuns makes ended runs of the records.
+// restoreRuns restores ended runs from the records.
 func (d *Daemon) restoreRuns(recs []record, p history) error {
 	errs := d.interruptAll(recs, p)
 	var alive *proc.UnkillableError
@@ -120,7 +120,8 @@ func (d *Daemon) interruptAll(recs []record, p history) []error {
 	return errs
 }
 
-// endedAt is when a run ended, to order pruning. If unknown, it is near its start.
+// endedAt is when a run ended, for the order of pruning. If that is unknown, it is
+// near the start.
 func endedAt(r record, p history) time.Time {
 	if r.CompletedAt == nil || (p.surelyEnded(r) && r.Error != nil && r.Error.Type == "interrupted") {
 		return *r.StartedAt
@@ -128,10 +129,10 @@ func endedAt(r record, p history) time.Time {
 	return *r.CompletedAt
 }
 
-// interrupt kills what is left of an interrupted run, and records it. What the ledger has need
-// not be synced.
+// interrupt kills the remaining processes of an interrupted run, and records it. What is in
+// the ledger need not be synced.
 func (d *Daemon) interrupt(rec *record, p history) error {
-	if rec.Process == nil { // interrupted before the PID was written: the mark finds it
+	if rec.Process == nil { // interrupted before the PID was written: the mark finds the processes
 		rec.Process = &proc.Ident{Mark: rec.TaskID}
 	}
 	var err error
@@ -163,8 +164,8 @@ func (d *Daemon) interrupt(rec *record, p history) error {
 	return err
 }
 
-// raiseFence records a fence; the caller holds mu or runs alone. Without a task it is of a void
-// claim: no task may have that fence.
+// raiseFence records a fence; the caller holds mu or no other goroutine runs yet. A record
+// without a task is a voided claim: no task may use its fence.
 func (d *Daemon) raiseFence(rec *record) {
 	if rec.Fence <= 0 {
 		return
@@ -178,8 +179,8 @@ func (d *Daemon) raiseFence(rec *record) {
 	}
 }
 
-// What a run leaves behind is put in order after its end has been told, so
-// that no task waits for it.
+// Cleanup of a run happens after its end was reported, so that no task waits
+// for it.
 
 // forgetBatch is how many runs are deleted at a time.
 const forgetBatch = 20
@@ -199,8 +200,8 @@ func (d *Daemon) maintain() {
 	d.lookForRoom()
 }
 
-// checkpoint stores elsewhere what old ledger entries are needed for: the fences, and runs that
-// are not forgotten. The caller holds maintainMu or runs alone.
+// checkpoint stores elsewhere what old ledger entries are still needed for: the fences, and
+// runs that are not forgotten. The caller holds maintainMu or no other goroutine runs yet.
 func (d *Daemon) checkpoint() error {
 	upTo := d.ledger.compactBelow()
 	if upTo == 0 {
@@ -228,7 +229,8 @@ func (d *Daemon) checkpoint() error {
 	return nil
 }
 
-// syncBelow makes a run durable whose entry has a sequence number below upTo.
+// syncBelow makes a run durable whose ledger entry has a sequence number
+// below upTo.
 func (r *run) syncBelow(upTo int64) error {
 	r.stored.Lock()
 	defer r.stored.Unlock()
@@ -246,14 +248,14 @@ func (r *run) syncBelow(upTo int64) error {
 	return nil
 }
 
-// prune keeps the newest ended runs; the caller holds mu. Others are unknown to callers from
-// now on, and deleted with the next batch.
+// prune keeps the newest ended runs; the caller holds mu. The others are unknown to callers
+// from now on, and are deleted with the next batch.
 func (d *Daemon) prune() {
 	for len(d.ended) > historySize {
 		old := d.ended[0]
 		rec := old.record()
 		if d.lanes[rec.lane()] == old {
-			return // cannot be killed: newer ones are kept as well
+			return // it cannot be killed: newer runs are kept as well
 		}
 		if d.cfg.Pull && rec.QueueID != "" && !old.endIsKnown() {
 			return // its end is not acknowledged
@@ -267,9 +269,9 @@ func (d *Daemon) prune() {
 	}
 }
 
-// forget deletes the forgotten runs when there are enough. The ledger is written first: without
-// that, a missing record would look like a power cut. Fences outlive their runs in the ledger,
-// and beyond it through checkpoint.
+// forget deletes the forgotten runs once there are enough. It writes the ledger first:
+// otherwise a missing record would look like a power cut. Fences outlive their runs in the
+// ledger, and beyond that through checkpoint.
 func (d *Daemon) forget(least int) error {
 	d.mu.Lock()
 	gone := d.forgotten

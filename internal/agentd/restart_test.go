@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// process starts a daemon as a process of its own, to be killed.
+// process starts a daemon as a process of its own, so that it can be killed.
 func process(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd) {
 	t.Helper()
 	a, cmd, err := tryProcess(t, cfg)
@@ -25,7 +25,7 @@ func process(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd) {
 	return a, cmd
 }
 
-// tryProcess is process, of a daemon that may die at its start.
+// tryProcess is process for a daemon that may die during its start.
 func tryProcess(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd, error) {
 	t.Helper()
 	plain := cfg
@@ -123,7 +123,8 @@ func TestOneDaemonPerDataFolder(t *testing.T) {
 	}
 }
 
-// A record that cannot be read is set aside; half a write is no record.
+// An unreadable record is set aside; a partial write does not count as a
+// record.
 func TestCorruptRecord(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	acc := a.submit(api.AgentTask{Prompt: "sleep 1ms"})
@@ -147,7 +148,7 @@ func TestCorruptRecord(t *testing.T) {
 	}
 }
 
-// What cannot be stored is not accepted.
+// A task that cannot be stored is not accepted.
 func TestStorageErrorRefusesTask(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	dir := filepath.Join(a.cfg.DataDir, "records")
@@ -161,12 +162,12 @@ func TestStorageErrorRefusesTask(t *testing.T) {
 	if err := os.Rename(dir+"-away", dir); err != nil {
 		t.Fatal(err)
 	}
-	a.submit(fenced("queue-a", 1, "sleep 1ms")) // the same claim may try again
+	a.submit(fenced("queue-a", 1, "sleep 1ms")) // the same claim may be retried
 	a.end("queue-a")
 }
 
 func TestFilesArePrivateWithoutSecrets(t *testing.T) {
-	a := start(t, command(t, "echo", "nothing of it")) // what is printed is kept, whatever it is
+	a := start(t, command(t, "echo", "nothing of it")) // output is stored, whatever it is, so this prints nothing of them
 	acc := a.submit(api.AgentTask{Prompt: strings.Repeat("word ", 100) + "prompt-secret", Env: map[string]string{"KEY": "env-secret"}})
 	a.end(acc.TaskID)
 	err := filepath.Walk(a.cfg.DataDir, func(path string, info os.FileInfo, err error) error {
@@ -189,8 +190,8 @@ func TestFilesArePrivateWithoutSecrets(t *testing.T) {
 	}
 }
 
-// Records are not synced and the first of them comes with the program or the
-// end; a kill at any time loses none of it.
+// Records are not synced, and the first one is written when the program
+// starts or ends. A kill at any time loses none.
 func TestRestartAfterKillKeepsHistory(t *testing.T) {
 	a, cmd := process(t, config(t, "demo"))
 	var ids []string

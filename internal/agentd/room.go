@@ -16,39 +16,39 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// A worktree is made only where there is room for it. Where there is none the agent says that
-// it takes no tasks: they wait, and use up no attempt.
+// A worktree is created only if there is room for it. Without room the agent reports that it
+// takes no tasks: they wait, without using up an attempt.
 
 const (
-	roomKnown   = time.Minute         // for which it counts as known what worktrees take
-	roomRetry   = 10 * time.Second    // the same where there is no room
-	mirrorKept  = 30 * 24 * time.Hour // for which a mirror stays that no worktree uses
-	mirrorSpare = time.Hour           // the same where there is no room: a run may be about to use it
+	roomKnown   = time.Minute         // how long a measurement stays valid
+	roomRetry   = 10 * time.Second    // the same without room
+	mirrorKept  = 30 * 24 * time.Hour // how long an unused mirror is kept
+	mirrorSpare = time.Hour           // the same without room: a run may be about to use it
 )
 
-// room says how much worktrees take.
+// room records how much disk space worktrees use.
 type room struct {
 	mu     sync.Mutex
 	state  roomState
-	used   int64         // bytes of worktrees and mirrors, as of a while ago
-	wanted bool          // a task was refused for want of room, and there has been none since
-	news   chan struct{} // what they take may have changed
+	used   int64         // bytes in worktrees and mirrors, at the last measurement
+	wanted bool          // a task was refused for lack of room, and there has been none since
+	news   chan struct{} // the used space may have changed
 }
 
 type roomState int
 
 const (
-	roomUnknown roomState = iota // used is yet to be found out
+	roomUnknown roomState = iota // used is not measured yet
 	roomMeasured
 )
 
-// bounded reports whether there are bounds on what worktrees take.
+// bounded reports whether the space for worktrees is limited.
 func (d *Daemon) bounded() bool {
 	c := &d.cfg.Workspace
 	return (c.MaxBytes > 0 || c.MinFree > 0) && !d.runner.Inside()
 }
 
-// full says why no worktree can be made now; "" if one can.
+// full says why no worktree can be created now; "" if one can.
 func (d *Daemon) full() string {
 	d.room.mu.Lock()
 	used, state := d.room.used, d.room.state
@@ -75,8 +75,8 @@ func (d *Daemon) fullWith(used int64, state roomState) string {
 	return ""
 }
 
-// takesNone says why the agent takes no tasks now, isolated ones apart; "" if it does. An agent
-// that works in its folder takes them until one of them needs a worktree.
+// takesNone says why the agent takes no tasks now, except isolated ones; "" if it does. An
+// agent that works in its folder takes tasks until one of them needs a worktree.
 func (d *Daemon) takesNone() string {
 	why := d.full()
 	d.room.mu.Lock()
@@ -90,8 +90,8 @@ func (d *Daemon) takesNone() string {
 	return why
 }
 
-// noRoomFor says why a task cannot have the worktree that it needs; "" if it can, or needs none
-// that is not there yet.
+// noRoomFor says why a task cannot get the worktree that it needs; "" if it can, needs none, or
+// its worktree exists.
 func (d *Daemon) noRoomFor(t *api.AgentTask, p place) string {
 	name := d.worktreeFor(t.SessionID, cmp.Or(t.QueueID, "new-task"), t.Isolated, p)
 	if name == "" || workspace.RealFolder(d.disk.tree(name)) == nil {
@@ -100,7 +100,7 @@ func (d *Daemon) noRoomFor(t *api.AgentTask, p place) string {
 	return d.full()
 }
 
-// refuseForRoom refuses a task, which waits then.
+// refuseForRoom refuses a task, which then waits.
 func (d *Daemon) refuseForRoom(why string) *refusal {
 	d.room.mu.Lock()
 	d.room.wanted = true
@@ -109,21 +109,21 @@ func (d *Daemon) refuseForRoom(why string) *refusal {
 	return refuse(http.StatusConflict, "workspace_full", "%s", why)
 }
 
-// lookForRoom has it found out soon whether there is room.
+// lookForRoom requests a new measurement.
 func (d *Daemon) lookForRoom() {
 	select {
 	case d.room.news <- struct{}{}:
-	default: // it will be anyway
+	default: // one is already requested
 	}
 }
 
-// keepRoom measures what worktrees take, and removes what is of no use, until the agent ends.
+// keepRoom measures the used space and removes what is not needed, until the agent ends.
 func (d *Daemon) keepRoom() {
 	told, tidied := "not looked yet", time.Time{}
 	for {
 		used := d.measure()
 		if d.fullWith(used, roomMeasured) != "" && time.Since(tidied) >= roomKnown {
-			tidied = time.Now() // it looks through all of them
+			tidied = time.Now() // it inspects all of them
 			used = d.makeRoom()
 		}
 		d.room.mu.Lock()
@@ -152,20 +152,20 @@ func (d *Daemon) keepRoom() {
 	}
 }
 
-// makeRoom removes worktrees in which nothing is that is not elsewhere, and mirrors of which the
-// same is true, and returns what is left of them.
+// makeRoom removes worktrees and mirrors whose content exists elsewhere, and returns the bytes
+// that are still used.
 func (d *Daemon) makeRoom() int64 {
 	d.tidyWorktrees(0)
 	d.tidyMirrors(mirrorSpare)
 	return d.measure()
 }
 
-// measure is what worktrees and mirrors take, in bytes.
+// measure returns the size of worktrees and mirrors, in bytes.
 func (d *Daemon) measure() (used int64) {
 	for _, dir := range []string{"worktrees", "mirrors"} {
 		entries, err := os.ReadDir(filepath.Join(d.disk.dir, dir))
 		if err != nil {
-			continue // there is none yet
+			continue // it does not exist yet
 		}
 		for _, e := range entries {
 			n, _ := d.sizes.of(d.open, filepath.Join(d.disk.dir, dir, e.Name()))
@@ -175,7 +175,7 @@ func (d *Daemon) measure() (used int64) {
 	return used
 }
 
-// mirrors lists those of remotes, with the number of worktrees that are made from each.
+// mirrors lists the mirrors of remotes, with the number of worktrees made from each.
 func (d *Daemon) mirrors(ctx context.Context) (list []api.AgentMirror, dirs []string) {
 	used := map[string]int{}
 	for _, name := range d.disk.worktreeNames() {
@@ -185,7 +185,7 @@ func (d *Daemon) mirrors(ctx context.Context) (list []api.AgentMirror, dirs []st
 	}
 	found, err := filepath.Glob(filepath.Join(d.disk.dir, "mirrors", "*", "repo"))
 	if err != nil {
-		return nil, nil // the pattern is one
+		return nil, nil // the pattern is valid
 	}
 	for _, dir := range found {
 		around := filepath.Dir(dir)
@@ -204,8 +204,8 @@ func (d *Daemon) mirrors(ctx context.Context) (list []api.AgentMirror, dirs []st
 	return list, dirs
 }
 
-// tidyMirrors removes mirrors that no worktree has used for so long, and that have nothing
-// which their remote had not when it was fetched last. What cannot be proved stays.
+// tidyMirrors removes mirrors that no worktree has used for so long, if their remote had
+// everything in them at the last fetch. Without proof a mirror stays.
 func (d *Daemon) tidyMirrors(unused time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
 	defer cancel()
@@ -237,7 +237,7 @@ func (d *Daemon) tidyMirror(ctx context.Context, dir string) error {
 	}
 	for _, w := range worktrees {
 		if _, err := os.Lstat(w); !errors.Is(err, os.ErrNotExist) {
-			return nil // it lands something
+			return nil // a landing is using it
 		}
 	}
 	if own, err := repo.HasOwn(ctx); own || err != nil {
@@ -246,7 +246,7 @@ func (d *Daemon) tidyMirror(ctx context.Context, dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// sizeText is a number of bytes for people.
+// sizeText formats a number of bytes for people.
 func sizeText(n int64) string {
 	text := strconv.FormatInt(n, 10) + " bytes"
 	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {

@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// full waits until the agent says, or says no longer, that it has no room.
+// full waits until the agent reports, or no longer reports, that it has no
+// room.
 func (a *agent) full(want bool) string {
 	a.t.Helper()
 	timeout := time.After(long)
@@ -29,7 +30,8 @@ func (a *agent) full(want bool) string {
 	}
 }
 
-// Beyond the bound no worktree is made, until one is discarded. What needs none goes on.
+// Above the limit no worktree is created until one is discarded. Tasks that need none
+// continue.
 func TestNoWorktreeWithoutRoom(t *testing.T) {
 	cfg := worktreeConfig(t)
 	cfg.Workspace.MaxBytes = 1 << 20
@@ -67,7 +69,7 @@ func TestNoWorktreeWithoutRoom(t *testing.T) {
 	a.run(fenced("queue-00000002", 2, "true"), "completed")
 }
 
-// Before it takes no tasks an agent removes what is of no use.
+// An agent removes what is not needed before it refuses tasks.
 func TestRoomIsMadeOfWhatIsOfNoUse(t *testing.T) {
 	cfg := worktreeConfig(t)
 	put(t, cfg, "big.bin", strings.Repeat("x", 700_000))
@@ -80,12 +82,12 @@ func TestRoomIsMadeOfWhatIsOfNoUse(t *testing.T) {
 		a.worked(n+1, "true")
 	}
 	a.full(false)
-	if left := a.workspaces(); len(left) > 2 { // the last may be about to go
+	if left := a.workspaces(); len(left) > 2 { // the last one may be about to be removed
 		t.Errorf("%d are left", len(left))
 	}
 }
 
-// An agent that works in its folder takes tasks without regard to the disk, until one of them
+// An agent that works in its folder takes tasks regardless of the disk, until one of them
 // needs a worktree.
 func TestFolderNeedsNoRoom(t *testing.T) {
 	cfg := repository(t)
@@ -102,8 +104,8 @@ func TestFolderNeedsNoRoom(t *testing.T) {
 	a.run(api.AgentTask{Prompt: "true"}, "completed")
 }
 
-// What an agent has taken on the disk before it started counts as soon as it is known; until then
-// it makes no worktree.
+// Space used before the start counts once it is measured; until then the agent creates no
+// worktree.
 func TestRoomIsKnownBeforeTheFirstWorktree(t *testing.T) {
 	cfg := worktreeConfig(t)
 	cfg.Workspace.MaxBytes = 1 << 20
@@ -115,8 +117,8 @@ func TestRoomIsKnownBeforeTheFirstWorktree(t *testing.T) {
 	a.full(true)
 }
 
-// The mirror of a clone is listed; without room it goes once nothing needs it, but not with work
-// that its remote does not have.
+// The mirror of a clone is listed. Without room it is removed once it is unused, unless it has
+// work that its remote does not have.
 func TestMirrorsAreListedAndRemoved(t *testing.T) {
 	src := repository(t)
 	bare := remoteOf(t, src)
@@ -140,7 +142,7 @@ func TestMirrorsAreListedAndRemoved(t *testing.T) {
 	if err != nil || len(mirrors) != 1 {
 		t.Fatalf("%v, %v", mirrors, err)
 	}
-	cfg.Workspace.MaxBytes, cfg.Workspace.MinFree = 0, 1<<60 // so that it makes room at its start
+	cfg.Workspace.MaxBytes, cfg.Workspace.MinFree = 0, 1<<60 // so that it cleans up at its start
 	tidied := func() {
 		t.Helper()
 		long := time.Now().Add(-2 * time.Hour)

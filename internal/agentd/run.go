@@ -34,33 +34,33 @@ type run struct {
 	stopOnce     sync.Once
 	done         chan struct{} // closed once terminal and recorded
 	log          *outLog
-	endKnown     chan struct{} // closed once somebody has read the end
+	endKnown     chan struct{} // closed once a caller has read the end
 	endKnownOnce sync.Once
 
 	trace runTrace
-	until time.Time // when its programs and checks must have ended; of its own goroutine, as is turn
+	until time.Time // when its programs and checks must have ended; only its own goroutine uses until and turn
 
-	// Of a run whose work did not pass its checks, likewise: what its conversation goes on with,
-	// and the end of the program before.
+	// After failed checks, likewise: the next prompt of the conversation, and how the program
+	// ended before.
 	turn   string
 	before runner.Outcome
 
 	stored sync.Mutex // guards the record on disk; taken before mu
-	seq    int64      // of the ledger entry, 0: none
-	onDisk bool       // there is a record file
+	seq    int64      // of the ledger entry; 0: none
+	onDisk bool       // a record file exists
 
 	mu          sync.Mutex
 	rec         record
 	why         *stop
-	lastTrouble string           // last problem reported by the CLI and not resolved
-	heard       runner.Heard     // of the provider
-	spends      api.AgentAccount // whose name and login, "" if that is not known
-	survivors   func() []int     // of a run that could not be killed
+	lastTrouble string           // last problem that the CLI reported and that persists
+	heard       runner.Heard     // from the provider
+	spends      api.AgentAccount // its name and login; "" if unknown
+	survivors   func() []int     // remaining processes of a run that could not be killed
 	locks       []*dirLock
-	heardBefore runner.Heard // by the programs before
+	heardBefore runner.Heard // by the earlier programs
 }
 
-// stop is why a run is stopped from outside, and how it is recorded.
+// stop says why a run is stopped from outside, and how that is recorded.
 type stop struct {
 	state   string
 	errType string
@@ -95,7 +95,7 @@ func (r *run) record() record {
 	return r.rec
 }
 
-// requestStop asks the run to end; the first reason is kept.
+// requestStop asks the run to end; the first reason counts.
 func (r *run) requestStop(s stop) {
 	r.stopOnce.Do(func() {
 		r.mu.Lock()
@@ -111,7 +111,7 @@ func (r *run) stopReason() *stop {
 	return r.why
 }
 
-// setTrouble records the CLI's current problem, "": none.
+// setTrouble records the CLI's current problem; "": none.
 func (r *run) setTrouble(heard string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +134,7 @@ func (r *run) alive() bool {
 	return lives != nil && len(lives()) > 0
 }
 
-// current is the run as /status and agent_busy show it.
+// current is the run as shown in /status and agent_busy.
 func (r *run) current() api.AgentCurrentTask {
 	rec := r.record()
 	c := api.AgentCurrentTask{
@@ -147,13 +147,13 @@ func (r *run) current() api.AgentCurrentTask {
 	return c
 }
 
-// status is the run as GET /task/{id} shows it, with at most limit bytes of
+// status is the run as shown by GET /task/{id}, with at most limit bytes of
 // the answer.
 func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	rec := r.record()
 	s := rec.AgentTaskStatus
 	if rec.terminal() {
-		if !r.d.cfg.Pull { // else endKnown is closed when a director has acknowledged it
+		if !r.d.cfg.Pull { // otherwise endKnown is closed when a director has acknowledged the end
 			r.markEndKnown()
 		}
 		var err error
@@ -172,7 +172,7 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	return s, nil
 }
 
-// withAnswer adds the beginning of the answer of an ended run.
+// withAnswer adds the beginning of an ended run's answer.
 func (r *run) withAnswer(s api.AgentTaskStatus, limit int64) (api.AgentTaskStatus, error) {
 	if n := int64(len(s.Output)); n > limit {
 		s.Output = string(wholeRunes([]byte(s.Output[:limit])))
@@ -184,7 +184,8 @@ func (r *run) withAnswer(s api.AgentTaskStatus, limit int64) (api.AgentTaskStatu
 	return s, nil
 }
 
-// change changes the record on disk, and then in memory: what readers see is stored.
+// change changes the record on disk and then in memory, so that readers see only
+// what is stored.
 func (r *run) change(f func(*record)) error {
 	r.stored.Lock()
 	defer r.stored.Unlock()
@@ -195,7 +196,7 @@ func (r *run) change(f func(*record)) error {
 		write = r.d.disk.replaceRecord
 	}
 	err := write(rec)
-	r.onDisk = true // or in part
+	r.onDisk = true // possibly only in part
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rec = rec
@@ -224,13 +225,13 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 	}
 }
 
-// finish records the end, then frees the lane. The record is not synced: it survives a crash of
-// the daemon; after a power cut the run reads as interrupted, unless a director has its end. So
-// the next task need not wait for the disk.
+// finish records the end and then frees the lane. The record is not synced: it survives a crash
+// of the daemon. After a power cut the run reads as interrupted, unless a director has its end.
+// So the next task need not wait for the disk.
 func (r *run) finish(v outcome) {
 	d := r.d
 	if why := r.lastHeard().Used.Over(r.job.budget); v.errType == runner.OverBudget && why != "" {
-		v.message = why // with all that was used
+		v.message = why // with the usage so far
 	}
 	v.message, v.out.Output = r.printableText(v.message), mask.Text(r.secrets(), v.out.Output)
 	refused := r.printableText(v.out.Refusals())
@@ -246,7 +247,7 @@ func (r *run) finish(v outcome) {
 	rec.ExitCode, rec.ToolCount = v.out.ExitCode, v.out.ToolCount
 	rec.Model = cmp.Or(v.out.Model, r.job.model)
 	if rec.Changes = v.changes; rec.Changes != nil {
-		rec.Changes.Patch = "" // it has its own file
+		rec.Changes.Patch = "" // stored in a file of its own
 	}
 	rec.Checks, rec.Landed = v.checks, v.landed
 	if !last.IsZero() {
@@ -264,7 +265,7 @@ func (r *run) finish(v outcome) {
 		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
 	if rec.Isolated && v.alive == nil {
-		os.RemoveAll(filepath.Join(d.disk.runDir(rec.TaskID), "home")) // it links to the login
+		os.RemoveAll(filepath.Join(d.disk.runDir(rec.TaskID), "home")) // it has links to the login
 	}
 	r.settle(rec, v.alive)
 }
@@ -299,7 +300,8 @@ func (r *run) unlock() {
 	r.locks = nil
 }
 
-// holdLane keeps the lane of a run that could not be killed until its processes are dead.
+// holdLane keeps the lane of a run that could not be killed until its processes have
+// ended.
 func (d *Daemon) holdLane(r *run, lives func() []int) {
 	r.mu.Lock()
 	r.survivors = lives
@@ -340,12 +342,12 @@ func (r *run) saveResult(rec *record, text string) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// The ledger is a ring of slots. A slot is as large as a page, so that a
-// write which a power cut tears harms no other.
+// The ledger is a ring of slots. A slot has the size of a page, so that a
+// write that is torn by a power cut damages no other slot.
 const (
 	ledgerSlots = 256
 	slotSize    = 4096
-	slotHeader  = 24 // magic, checksum of what follows, sequence number, length of the entry, 4 spare
+	slotHeader  = 24 // magic, checksum of the rest, sequence number, length of the entry, 4 spare
 )
 
 var (
@@ -353,16 +355,16 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// entry is one of: a run was accepted; a claim is taken no more; runs are
-// forgotten, and that their records are gone means nothing; nothing, where an
-// accept failed.
+// entry is one of: a run was accepted; a claim was voided; runs were
+// forgotten, so that missing records are expected; or empty, after an accept
+// that failed.
 type entry struct {
 	Accepted  *record  `json:"accepted,omitempty"`
 	Void      *record  `json:"void,omitempty"`
 	Forgotten []string `json:"forgotten,omitempty"`
 }
 
-// encodeSlot fills a whole slot.
+// encodeSlot encodes a whole slot.
 func encodeSlot(seq int64, e entry) ([]byte, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -380,7 +382,7 @@ func encodeSlot(seq int64, e entry) ([]byte, error) {
 	return b, nil
 }
 
-// decodeSlot reports false for a slot that was never used or is torn.
+// decodeSlot returns false for a slot that was never used or is torn.
 func decodeSlot(b []byte) (seq int64, e entry, ok bool) {
 	if len(b) != slotSize || !bytes.HasPrefix(b, slotMagic) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:], castagnoli) {
 		return 0, e, false

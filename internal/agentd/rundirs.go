@@ -24,13 +24,13 @@ import (
 type runDirs struct {
 	home     string // HOME of the program
 	dir      string // its working directory
-	worktree string // name of the worktree that has it; "": none
-	kind     string // of that
+	worktree string // name of its worktree; "": none
+	kind     string // kind of the workspace
 }
 
-// dirs returns the folders of a run. Slot 0 uses the configured ones; every other slot and
-// every isolated run has its own home, so that no two runs share a CLI's state, and a working
-// directory of its own unless all slots work in one. A conversation continues where it was held.
+// dirs returns the folders of a run. Slot 0 uses the configured ones. Every other slot and every
+// isolated run has its own home, so that no two runs share a CLI's state, and its own working
+// directory, unless all slots work in one. A conversation continues in its folder.
 func (r *run) dirs() runDirs {
 	d, rec := r.d, r.record()
 	p := runDirs{home: d.cfg.Home, dir: d.cfg.WorkDir}
@@ -62,8 +62,8 @@ func (r *run) dirs() runDirs {
 	return p
 }
 
-// fromWorkDir resolves a program relative to the agent's working directory, such as ./job.sh,
-// also for a run with another directory.
+// fromWorkDir resolves a program given relative to the agent's working directory, such as
+// ./job.sh, even if the run has another directory.
 func (r *run) fromWorkDir(argv []string, dir string) []string {
 	name := argv[0]
 	if filepath.IsAbs(name) || !strings.ContainsRune(name, filepath.Separator) {
@@ -77,8 +77,8 @@ func (r *run) fromWorkDir(argv []string, dir string) []string {
 	return append([]string{filepath.Join(r.d.cfg.WorkDir, name)}, argv[1:]...)
 }
 
-// prepare creates the folders and locks them. That of a worktree which was of no use may be
-// removed in between.
+// prepare creates the folders and locks them. An unused worktree may be removed in between;
+// then prepare creates it again.
 func (r *run) prepare(p runDirs) (held []*dirLock, err error) {
 	for range prepareTries {
 		var dirs []string
@@ -118,8 +118,8 @@ func (r *run) makeDirs(p runDirs) ([]string, error) {
 	return locks, nil
 }
 
-// linkLogins links the login of the configured home into a run's own home. A link stays valid
-// when the login is refreshed.
+// linkLogins links the login files of the configured home into a run's own home. A link stays
+// valid when the login is refreshed.
 func (r *run) linkLogins(home string) {
 	for _, name := range r.d.runner.LoginFiles() {
 		from, to := filepath.Join(r.d.cfg.Home, name), filepath.Join(home, name)
@@ -127,7 +127,7 @@ func (r *run) linkLogins(home string) {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			continue // the CLI reports that it is not logged in
+			continue // the CLI reports that there is no login
 		}
 		_ = os.Symlink(from, to) // may exist from the last run
 	}
@@ -148,10 +148,10 @@ func (r *run) conversation(home string) (cli string, resume bool) {
 	return r.d.runner.NewSession(rec.SessionID), false
 }
 
-// goOn is the next turn of a conversation that goes on.
+// goOn is the next prompt of a resumed conversation.
 const goOn = "Go on where you left off: a usage limit of the provider interrupted this conversation."
 
-// goneError says that a run that was parked cannot go on.
+// goneError says that a parked run cannot be resumed.
 type goneError struct{ kind, session string }
 
 func (e *goneError) Error() string {
@@ -162,8 +162,9 @@ func (e *goneError) Error() string {
 	return gone + ", so the task cannot go on where it was parked; what it had done so far stays done: look at that, and retry the task to start it anew"
 }
 
-// prompt is what the program is asked. A run that goes on asks for just that, where the
-// conversation has its prompt; that of kind llm has it once the model has answered.
+// prompt is the prompt for the program. A resumed run only asks to go on if the
+// conversation already has its prompt; one of kind llm has it once the model has
+// answered.
 func (r *run) prompt(known bool) (string, error) {
 	resume := r.task.Resume
 	switch {
@@ -178,7 +179,8 @@ func (r *run) prompt(known bool) (string, error) {
 	return r.task.Prompt, nil
 }
 
-// secrets are values to redact in output, answers and records, which others may read.
+// secrets are values to redact in output, answers and records, because others may
+// read them.
 func (r *run) secrets() []mask.Pattern { return mask.Patterns(nil, r.task.RunToken) }
 
 // printableText makes a CLI's text safe for messages and terminals.
@@ -186,8 +188,8 @@ func (r *run) printableText(text string) string {
 	return mask.Text(r.secrets(), runner.Plain(validText([]byte(text))))
 }
 
-// redactor is a writer that redacts secrets in a stream. A possible beginning of one is held
-// back until more is written.
+// redactor is a writer that redacts secrets in a stream. It holds back what may be the
+// beginning of a secret until more is written.
 type redactor struct {
 	to   io.Writer
 	mask *mask.Masker
@@ -205,7 +207,7 @@ func (h *redactor) Write(b []byte) (int, error) {
 }
 
 // end flushes what was held back.
-func (h *redactor) end() { _, _ = h.to.Write(h.mask.End()) } // what a run's output goes to never fails
+func (h *redactor) end() { _, _ = h.to.Write(h.mask.End()) } // the output of a run never fails
 
 // allowedVars is the allow-list of the daemon's environment variables for CLIs.
 var allowedVars = []string{
@@ -222,11 +224,11 @@ var kindVars = map[string][]string{
 	"llm":      {"OPENAI_", "ANTHROPIC_"},
 }
 
-// excludedVars have an allowed prefix, but would tie a run to the session in which the daemon
-// was started, or move the CLI's state out of the locked home.
+// excludedVars match an allowed prefix, but would tie a run to the session in which the
+// daemon was started, or move the CLI's state out of the locked home.
 var excludedVars = []string{"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SANDBOX", "OPENCODE_CONFIG_DIR"}
 
-// selfEnv identifies the agent and its director to a program.
+// selfEnv tells a program its agent and director.
 func (d *Daemon) selfEnv() []string {
 	env := []string{"SIGNALBOX_AGENT=" + d.cfg.Name}
 	if d.cfg.Director != "" {
@@ -235,8 +237,8 @@ func (d *Daemon) selfEnv() []string {
 	return env
 }
 
-// around is what programs that run beside the CLI have too: who the agent is, and what the run
-// holds.
+// around is the environment that checks and other programs beside the CLI get as well: the
+// identity of the agent, and the resources that the run holds.
 func (r *run) around() []string {
 	env := r.d.selfEnv()
 	for _, h := range r.task.Holds {
@@ -261,8 +263,8 @@ func (r *run) identity() []string {
 	return env
 }
 
-// buildEnv returns the environment of a run: the allow-list, the runner's variables and the
-// task's, which checkEnv has checked.
+// buildEnv returns the environment of a run: the allowed variables of the daemon, the
+// runner's variables, and those of the task, which checkEnv has checked.
 func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []string {
 	vars := map[string]string{}
 	for _, kv := range d.cfg.Environ {
@@ -275,7 +277,7 @@ func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []
 		vars[proc.VariableName(name)] = value
 	}
 	vars[homeVariable] = home
-	vars["HOME"] = home // also on Windows, for programs that come from elsewhere
+	vars["HOME"] = home // also on Windows, for programs ported from other systems
 	for _, kv := range plan {
 		name, value, _ := strings.Cut(kv, "=")
 		vars[name] = value
@@ -299,7 +301,7 @@ func (d *Daemon) isAllowed(name string) bool {
 		slices.ContainsFunc(kindVars[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// refusedNames and refusedPrefixes change which code runs, or to whom the agent's credentials
+// refusedNames and refusedPrefixes change which code runs, or where the agent's credentials
 // are sent.
 var refusedNames = []string{
 	"PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "ZDOTDIR",
@@ -351,9 +353,9 @@ func checkHolds(holds []api.AgentHold) *refusal {
 	return checkEnv(env)
 }
 
-// checkEnvBy refuses variables of tasks from non-admins of a director, except those that the
-// configuration allows. A director that does not name the submitter may have asked for no
-// login.
+// checkEnvBy refuses variables of tasks from a director's non-admins, except those that the
+// configuration allows. A director that does not name the submitter may run without
+// authentication.
 func (d *Daemon) checkEnvBy(t *api.AgentTask) *refusal {
 	if t.Director == "" || t.EnvBy == string(signalbox.EnvByAdmin) {
 		return nil
@@ -364,10 +366,11 @@ func (d *Daemon) checkEnvBy(t *api.AgentTask) *refusal {
 	return nil
 }
 
-// cliPrefixes begin the CLIs' own variables. They can name programs to run
-// (CLAUDE_CODE_SHELL_PREFIX), settings (OPENCODE_CONFIG_CONTENT) and servers
-// that the agent's credentials would be sent to (ANTHROPIC_BASE_URL), so of
-// them a task may bring only what cliOwn lists: a key or a model of its own.
+// cliPrefixes are the prefixes of the CLIs' own variables. These can name
+// programs to run (CLAUDE_CODE_SHELL_PREFIX), settings
+// (OPENCODE_CONFIG_CONTENT) and servers that would get the agent's
+// credentials (ANTHROPIC_BASE_URL), so a task may set only those in cliOwn: a
+// key or a model of its own.
 var (
 	cliPrefixes = []string{"ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "AZURE_OPENAI_", "OPENCODE_", "OPENROUTER_", "GEMINI_", "GOOGLE_GENERATIVE_AI_", "GROQ_", "MISTRAL_", "DEEPSEEK_", "XAI_"}
 	cliOwn      = []string{"_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN", "_MODEL"}

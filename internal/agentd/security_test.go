@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// raw makes a request as it is told, and returns status and error code.
+// raw sends a request unchanged, and returns the status and the error code.
 func (a *agent) raw(method, path, body string, header map[string]string) (int, api.AgentRefusal) {
 	a.t.Helper()
 	req, err := http.NewRequest(method, a.url+path, strings.NewReader(body))
@@ -95,8 +95,8 @@ func TestUnknownTierIsRefused(t *testing.T) {
 	}
 }
 
-// A variable that decides which code runs, or where the agent's own
-// credentials go, is not a task's to set.
+// A task may not set a variable that decides which code runs, or where the
+// agent's own credentials are sent.
 func TestDangerousEnvIsRefused(t *testing.T) {
 	a := start(t, command(t, "env"))
 	for _, name := range []string{

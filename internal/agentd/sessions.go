@@ -19,8 +19,8 @@ import (
 // session is a stored conversation.
 type session struct {
 	CLI  string `json:"cli"`  // the CLI's own ID
-	Home string `json:"home"` // HOME it was held in
-	Dir  string `json:"dir"`  // working directory it was held in
+	Home string `json:"home"` // HOME of the conversation
+	Dir  string `json:"dir"`  // working directory of the conversation
 }
 
 func (d *disk) sessionPath(name string) string {
@@ -31,15 +31,15 @@ func (d *disk) loadSession(name string) (session, bool) {
 	var s session
 	b, err := os.ReadFile(d.sessionPath(name))
 	if err != nil || json.Unmarshal(b, &s) != nil {
-		return session{}, false // the conversation begins anew
+		return session{}, false // the conversation begins again
 	}
 	return s, s.CLI != ""
 }
 
-// sessionsKept bounds the stored conversations.
+// sessionsKept is the maximum number of stored conversations.
 const sessionsKept = 10_000
 
-// pruneSessions deletes the conversations used least recently.
+// pruneSessions deletes the least recently used conversations.
 func (d *disk) pruneSessions(forget func(name string) error) error {
 	dir := filepath.Join(d.dir, "sessions")
 	names, err := os.ReadDir(dir)
@@ -75,8 +75,8 @@ func (d *disk) saveSession(name string, s session) error {
 	return writeDurable(d.sessionPath(name), b)
 }
 
-// rememberNamed stores a conversation of a kind whose program cannot list its own: the director
-// named it, the program is given its name, or it has a worktree.
+// rememberNamed stores a conversation of a kind whose program cannot list its own, if the
+// director named it, the program gets its name, or it has a worktree.
 func (r *run) rememberNamed(p runDirs) {
 	if r.d.runner.StateDir(p.home) != "" || r.task.Isolated || (r.task.SessionID == "" && !r.d.tellsSession() && p.worktree == "") {
 		return
@@ -91,12 +91,12 @@ func (r *run) rememberNamed(p runDirs) {
 	}
 }
 
-// tellsSession reports that runs are given the name of their conversation.
+// tellsSession reports whether runs get the name of their conversation.
 func (d *Daemon) tellsSession() bool {
 	return d.cfg.Kind == "llm" || slices.ContainsFunc(d.cfg.Runner.Command, func(a string) bool { return strings.Contains(a, "{session_id}") })
 }
 
-// getSessions is GET /sessions.
+// getSessions handles GET /sessions.
 func (d *Daemon) getSessions(w http.ResponseWriter, _ *http.Request) error {
 	list, err := d.sessions()
 	if err != nil {
@@ -105,14 +105,14 @@ func (d *Daemon) getSessions(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, api.AgentSessions{Sessions: list})
 }
 
-// sessions lists the conversations that a task can continue, last used first. Calls are
-// serialized: it reads up to sessionsKept files.
+// sessions lists the conversations that a task can continue, most recently used first.
+// Calls are serialized, because each reads up to sessionsKept files.
 func (d *Daemon) sessions() ([]api.AgentSession, error) {
 	d.listMu.Lock()
 	defer d.listMu.Unlock()
 	files, err := os.ReadDir(filepath.Join(d.disk.dir, "sessions"))
 	if err == nil && len(files) > sessionsKept+sessionsKept/10 {
-		err = d.disk.pruneSessions(d.forgetSession) // a daemon that runs for years
+		err = d.disk.pruneSessions(d.forgetSession) // for a daemon that runs for years
 	}
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (d *Daemon) sessions() ([]api.AgentSession, error) {
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".json")
 		info, err := f.Info()
-		if ok && err == nil && validSession(name) { // else it was being written, or has just gone
+		if ok && err == nil && validSession(name) { // otherwise it is being written, or was just deleted
 			all = append(all, api.AgentSession{SessionID: name, LastUsed: info.ModTime().UTC().Truncate(time.Millisecond)})
 		}
 	}
@@ -142,14 +142,15 @@ func (d *Daemon) sessions() ([]api.AgentSession, error) {
 	}), nil
 }
 
-// conversationLocks serialize runs of a conversation within this process. Programs are kept
-// apart by locks on their folders.
+// conversationLocks serialize runs of a conversation within this process. Runs of programs
+// are serialized by locks on their folders.
 type conversationLocks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // by session; closed when released
 }
 
-// acquire waits until no other run has the conversation. waiting is called once if it has to.
+// acquire waits until no other run has the conversation. waiting is called once if it must
+// wait.
 func (t *conversationLocks) acquire(ctx context.Context, session string, waiting func()) error {
 	for said := false; ; said = true {
 		t.mu.Lock()
@@ -182,21 +183,22 @@ func (t *conversationLocks) release(session string) {
 	delete(t.held, session)
 }
 
-// endKnownTimeout bounds how long a stopping agent waits for its followers.
+// endKnownTimeout is how long a stopping agent waits for directors that
+// follow its runs.
 const endKnownTimeout = time.Second
 
-// markEndKnown records that somebody has read how the run ended.
+// markEndKnown records that a caller has read how the run ended.
 func (r *run) markEndKnown() { r.endKnownOnce.Do(func() { close(r.endKnown) }) }
 
 // waitEndKnown waits until directors have read the end of stopped runs. A director may be
-// between two polls; the next would fail, and the task would wait for the slot lease of an
-// agent that may never come back.
+// between two polls; its next poll would fail, and the task would wait for the slot lease
+// of an agent that may never return.
 func waitEndKnown(stopped []*run) {
 	over := time.NewTimer(endKnownTimeout)
 	defer over.Stop()
 	for _, r := range stopped {
 		if r.record().Director == "" {
-			continue // nobody follows it
+			continue // no director follows it
 		}
 		select {
 		case <-r.endKnown:

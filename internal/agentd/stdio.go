@@ -17,18 +17,18 @@ type stdio struct {
 	r        *run
 	plan     runner.Plan
 	dirs     runDirs
-	head     headBuf // of a raw program's standard output: its answer
+	head     headBuf // beginning of a raw program's standard output: its answer
 	errTail  tailBuf
-	log      *redactor  // the run's log, for the text of events: a secret may stand in two of them
+	log      *redactor  // the run's log, for the text of events: a secret may be split over two events
 	mu       sync.Mutex // the stream reads one line at a time
 	lines    lineSplitter
 	errLines lineSplitter
-	gaveUp   bool        // the run was told to end: for a permanent problem, a silence at a limit, or its budget
-	patience *time.Timer // until a silence at a limit is too long; nil: nothing waits
-	signs    int         // of life
+	gaveUp   bool        // the run was told to end, for a permanent problem, silence at a limit, or its budget
+	patience *time.Timer // runs out when silence at a limit is too long; nil: no wait
+	signs    int         // counts signs of life
 	events   *cappedFile
 	errFile  *cappedFile
-	hidden   []*redactor   // redactors of the two outputs
+	hidden   []*redactor   // redactors of both outputs
 	terminal chan struct{} // closed at the terminal event
 	ended    bool
 	session  string
@@ -83,14 +83,14 @@ func (s *stdio) event(line []byte) {
 	defer s.mu.Unlock()
 	s.writeText(s.plan.Stream.Line(line))
 	s.nameSession()
-	s.r.log.markActive() // also where it only writes the arguments of a tool, or thinks
+	s.r.log.markActive() // also if it only writes a tool's arguments, or thinks
 	if !s.ended && s.plan.Stream.Done() {
 		s.ended = true
 		close(s.terminal)
 	}
 }
 
-// stderrLine handles a line of stderr.
+// stderrLine handles a line of standard error.
 func (s *stdio) stderrLine(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *stdio) stderrLine(line []byte) {
 	}
 	s.nameSession()
 	line = append(line, '\n')
-	_, _ = s.errFile.Write(line) // it never fails, nor does the other
+	_, _ = s.errFile.Write(line) // never fails, like the next
 	_, _ = s.errTail.Write(line)
 	s.writeText(text)
 }
@@ -110,14 +110,14 @@ func (s *stdio) stderrLine(line []byte) {
 // writeText writes text for people, and records the current problem.
 func (s *stdio) writeText(text string) {
 	heard, _ := s.plan.Stream.Trouble()
-	s.r.setTrouble(heard) // before the text, as what follows: who reads that asks for it
+	s.r.setTrouble(heard) // before the text: whoever reads the text may then ask for the problem
 	s.heed()
 	if text != "" {
 		_, _ = io.WriteString(s.log, runner.Plain(text)) // an output log never fails
 	}
 }
 
-// heed records what was heard of the provider, and gives up a run for which there is no hope.
+// heed records what was learnt from the provider, and ends a run that cannot succeed.
 func (s *stdio) heed() {
 	h := s.plan.Stream.Heard()
 	if _, hopeless := s.plan.Stream.Trouble(); hopeless {
@@ -146,7 +146,7 @@ func (s *stdio) giveUp(h runner.Heard) {
 	}
 }
 
-// stopWaiting forgets that the CLI was silent.
+// stopWaiting records a sign of life of the CLI.
 func (s *stdio) stopWaiting() {
 	s.signs++
 	if s.patience != nil {
@@ -163,7 +163,7 @@ func (s *stdio) nameSession() {
 }
 
 // noteSession stores the conversation as soon as it has an ID, so that it can continue after a
-// cancel or crash too.
+// cancel or a crash.
 func (s *stdio) noteSession() {
 	rec := s.r.record()
 	if rec.Isolated {
@@ -175,7 +175,7 @@ func (s *stdio) noteSession() {
 	}
 }
 
-// flush ends the last line.
+// flush ends the last lines.
 func (s *stdio) flush() {
 	for _, h := range s.hidden {
 		h.end()

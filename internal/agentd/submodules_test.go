@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// bareOf makes a repository with a file, and a bare one of it in a folder.
+// bareOf makes a repository with a file, and a bare clone of it in a folder.
 func bareOf(t *testing.T, dir, name string) (src agentd.Config) {
 	t.Helper()
 	src = repository(t)
@@ -22,10 +22,10 @@ func bareOf(t *testing.T, dir, name string) (src agentd.Config) {
 	return src
 }
 
-// withSubmodule commits a submodule with an address that is taken as it is.
+// withSubmodule commits a submodule whose URL is used literally.
 func withSubmodule(t *testing.T, src agentd.Config, path, address, commit string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(src.WorkDir, path), 0o755); err != nil { // else git takes it for deleted
+	if err := os.MkdirAll(filepath.Join(src.WorkDir, path), 0o755); err != nil { // otherwise git would take it for deleted
 		t.Fatal(err)
 	}
 	git(t, src, "config", "-f", ".gitmodules", "submodule."+path+".path", path)
@@ -37,9 +37,8 @@ func withSubmodule(t *testing.T, src agentd.Config, path, address, commit string
 
 func push(t *testing.T, src agentd.Config) { t.Helper(); git(t, src, "push", "-q", "origin", "main") }
 
-// Clones have their submodules, and those of these, also where their addresses are relative.
-// What was fetched once is not fetched again. A changed submodule lands, if its remote has what
-// it is changed to.
+// Clones have their submodules, and nested ones, even if their URLs are relative. Each is
+// fetched only once. A changed submodule lands if its remote has the new commit.
 func TestClonesHaveSubmodules(t *testing.T) {
 	dir := t.TempDir()
 	deep, lib, shop := bareOf(t, dir, "deep"), bareOf(t, dir, "lib"), bareOf(t, dir, "shop")
@@ -78,7 +77,7 @@ func TestClonesHaveSubmodules(t *testing.T) {
 	s = a.land(task)
 	wantError(t, s, "failed", "land_refused", "the submodule ext/lib is at ")
 	wantError(t, s, "failed", "land_refused", "which "+host.url+"/lib.git does not have: push that commit there")
-	// A git that was killed while it fetched has left locks.
+	// A git that was killed during a fetch left locks.
 	caches, _ := filepath.Glob(filepath.Join(cfg.DataDir, "mirrors/*/repo/.git/signalbox/modules/*/refs/heads"))
 	if len(caches) != 2 {
 		t.Fatalf("%q", caches)
@@ -100,7 +99,7 @@ func TestClonesHaveSubmodules(t *testing.T) {
 	if strings.TrimSpace(s.Output) != "two" {
 		t.Errorf("%q", s.Output)
 	}
-	// It moves to another address. The mirror knows the old one.
+	// The submodule moves to another URL. The mirror has the old one.
 	if err := os.Rename(filepath.Join(dir, "lib.git"), filepath.Join(dir, "moved.git")); err != nil {
 		t.Fatal(err)
 	}
@@ -117,15 +116,15 @@ func TestClonesHaveSubmodules(t *testing.T) {
 	}
 }
 
-// What a repository names as a submodule is fetched only if it is a repository that can be
-// reached over the network, whatever its own configuration allows.
+// A submodule is fetched only if it is a repository that is reached over the network,
+// whatever the repository's configuration allows.
 func TestHostileSubmodules(t *testing.T) {
 	dir := t.TempDir()
 	secret, shop := bareOf(t, dir, "secret"), bareOf(t, dir, "shop")
 	at := git(t, secret, "rev-parse", "main")
 	host := hostGit(t, dir)
 	cfg := elsewhere(t)
-	git(t, cfg, "config", "--global", "protocol.file.allow", "always") // of the user
+	git(t, cfg, "config", "--global", "protocol.file.allow", "always") // user's configuration
 	git(t, cfg, "config", "--global", "protocol.ext.allow", "always")
 	cfg.Workspace = agentd.Workspace{Kind: "clone", Repo: host.url + "/shop.git"}
 	a := start(t, cfg)
@@ -156,8 +155,8 @@ func TestHostileSubmodules(t *testing.T) {
 	}
 }
 
-// Worktrees have the submodules that the user's repository has initialised, from there: it may
-// know them only by a path, or not reach them now. Nothing of the user's is changed.
+// Worktrees get the submodules that are initialised in the user's repository from there,
+// because its URL may be a local path or unreachable now. Nothing of the user's is changed.
 func TestWorktreesHaveSubmodulesOfRepository(t *testing.T) {
 	dir := t.TempDir()
 	lib, other := bareOf(t, dir, "lib"), bareOf(t, dir, "other")
@@ -165,7 +164,7 @@ func TestWorktreesHaveSubmodulesOfRepository(t *testing.T) {
 	git(t, cfg, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", filepath.Join(dir, "lib.git"), "lib")
 	git(t, cfg, "commit", "-qm", "lib")
 	withSubmodule(t, cfg, "other", filepath.Join(dir, "other.git"), git(t, other, "rev-parse", "main"))
-	// A run may write this, and git would start it.
+	// A run may write this, and git would run it.
 	ran := filepath.Join(t.TempDir(), "ran")
 	git(t, cfg, "config", "submodule.lib.update", "!touch "+ran)
 	if err := os.Rename(filepath.Join(dir, "lib.git"), filepath.Join(dir, "away.git")); err != nil {
@@ -193,7 +192,8 @@ func TestWorktreesHaveSubmodulesOfRepository(t *testing.T) {
 			t.Errorf("%s was changed", path)
 		}
 	}
-	// A commit that it does not have is fetched only where the user has git do that.
+	// A missing commit is fetched from a path only if the user's configuration
+	// allows that.
 	put(t, lib, "lib.txt", "two\n")
 	git(t, lib, "commit", "-qam", "two")
 	git(t, lib, "push", "-q", filepath.Join(dir, "away.git"), "main")

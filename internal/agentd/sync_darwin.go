@@ -8,5 +8,5 @@ import (
 
 const readOnlyFlag = unix.MNT_RDONLY
 
-// syncData makes written data durable; macOS has no weaker call that reaches the platter.
+// syncData makes written data durable; macOS has no cheaper call that reaches the disk.
 func syncData(f *os.File) error { return f.Sync() }

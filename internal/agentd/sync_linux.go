@@ -9,8 +9,8 @@ import (
 
 const readOnlyFlag = unix.ST_RDONLY
 
-// syncData makes written data durable. For bytes overwritten in place it need not wait for the
-// journal, which a sync of the whole file does for its times.
+// syncData makes written data durable. For bytes overwritten in place it does not wait for the
+// journal, as a sync of the whole file does because of its timestamps.
 func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

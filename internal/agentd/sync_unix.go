@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileNode names a file or folder, the same by whatever path.
+// fileNode identifies a file or folder, independent of its path.
 func fileNode(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -32,7 +32,7 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
-// freeBytes is how much more can be written to the disk of a folder.
+// freeBytes is the free space, in bytes, on the disk of a folder.
 func freeBytes(dir string) (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -41,7 +41,7 @@ func freeBytes(dir string) (int64, error) {
 	return int64(uint64(fs.Bavail) * uint64(fs.Bsize)), nil //nolint:unconvert // other systems have other types
 }
 
-// checkWritable returns why nothing can be written to a folder.
+// checkWritable returns the reason why a folder cannot be written to.
 func checkWritable(dir string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

@@ -10,17 +10,17 @@ import (
 // homeVariable is the environment variable of the user's home.
 const homeVariable = "USERPROFILE"
 
-// fileNode names a file or folder by its path, which has no links.
+// fileNode identifies a file or folder by its path, which has no links.
 func fileNode(path string) (string, error) { return strings.ToLower(path), nil }
 
 // syncData makes written data durable.
 func syncData(f *os.File) error { return f.Sync() }
 
-// syncDir does nothing: a folder cannot be synced here, and the journal of NTFS has the new
+// syncDir does nothing: Windows cannot sync a folder, and the journal of NTFS has the new
 // name.
 func syncDir(string) error { return nil }
 
-// syncFile opens the file for writing, which a sync needs here.
+// syncFile opens the file for writing, which a sync requires on Windows.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -30,7 +30,7 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
-// freeBytes is how much more can be written to the disk of a folder.
+// freeBytes is the free space, in bytes, on the disk of a folder.
 func freeBytes(dir string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
@@ -43,8 +43,8 @@ func freeBytes(dir string) (int64, error) {
 	return int64(free), nil
 }
 
-// checkWritable returns why nothing can be written to a folder. Whether its disk is read-only
-// shows with the first write.
+// checkWritable returns the reason why a folder cannot be written to. A read-only disk shows
+// only at the first write.
 func checkWritable(dir string) error {
 	free, err := freeBytes(dir)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The arguments reach the program as they are: no shell, no splitting, no
+// The arguments reach the program unchanged: no shell, no splitting, no
 // second expansion.
 func TestCommandArguments(t *testing.T) {
 	a := start(t, command(t, "echo", "--", "{prompt}", "--model={model}", "{session_id}"))
@@ -92,7 +92,7 @@ func TestMissingCLIFailsStart(t *testing.T) {
 	}
 }
 
-// A long prompt goes by standard input, whole.
+// A long prompt arrives complete on standard input.
 func TestLongPrompt(t *testing.T) {
 	a := start(t, command(t, "cat"))
 	prompt := strings.Repeat("0123456789abcdef", 60_000)
@@ -121,7 +121,7 @@ func TestCancelOfProcesses(t *testing.T) {
 	}
 }
 
-// A grandchild that holds standard output open holds neither the reader nor
+// A grandchild that holds standard output open blocks neither the reader nor
 // the slot.
 func TestIncidentGrandchildHoldsStdout(t *testing.T) {
 	a := start(t, command(t, "holder"))
@@ -133,8 +133,8 @@ func TestIncidentGrandchildHoldsStdout(t *testing.T) {
 	a.idle()
 }
 
-// A process that has let go of its session, its parents, its environment and its
-// outputs is ended with its run, before the slot is free.
+// A process that has left its session, its parents, its environment and its
+// outputs still ends with its run, before the slot is free.
 func TestSlotIsHeldForProcessWithoutMarks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("finding it needs Linux")
@@ -204,8 +204,8 @@ func TestWorkingFolders(t *testing.T) {
 	}
 }
 
-// A program that is given from the working directory is found by every run,
-// also by one that has a directory of its own; a project may have its own.
+// A program given relative to the working directory is found by every run,
+// even if the run has another directory; a project may have its own.
 func TestRelativeProgramIsFoundFromAnyDirectory(t *testing.T) {
 	cfg := config(t, "command")
 	cfg.Slots, cfg.IsolatedSlots = 2, 1

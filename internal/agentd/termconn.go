@@ -16,11 +16,11 @@ import (
 
 const (
 	// inputTimeout is how long a program may leave input unread before the input is dropped,
-	// and inputTimeoutStuck the same after it has.
+	// and inputTimeoutStuck the same after it has dropped some.
 	inputTimeout      = 5 * time.Second
 	inputTimeoutStuck = 20 * time.Millisecond
-	// drainTerminal is the time for the rest of the output to reach the client after the
-	// program has ended.
+	// drainTerminal is how long the rest of the output may take to reach the client
+	// after the program has ended.
 	drainTerminal = 5 * time.Second
 )
 
@@ -39,7 +39,7 @@ type termConn struct {
 	inputBlocked bool // the program did not read the last input
 }
 
-// errClientGone ends a terminal whose client is gone.
+// errClientGone ends a terminal whose client has disconnected.
 var errClientGone = errors.New("the client has gone")
 
 func newTermConn(d *Daemon, t *terminal, conn *websocket.Conn) *termConn {
@@ -49,7 +49,8 @@ func newTermConn(d *Daemon, t *terminal, conn *websocket.Conn) *termConn {
 	return c
 }
 
-// serve runs the program and returns when its processes are dead and the client knows.
+// serve runs the program, and returns once its processes are dead and the client has
+// been told.
 func (c *termConn) serve() {
 	defer c.idle.Stop()
 	defer c.end(nil)
@@ -74,7 +75,7 @@ func (c *termConn) serve() {
 	}()
 	c.await(child)
 	exit := c.endProgram(child)
-	c.d.removeTerminal(c.t) // before the end message: its reader may open another
+	c.d.removeTerminal(c.t) // before the end message, whose reader may open another
 	c.d.cfg.Logger.Info("terminal closed", "by", c.t.view.By)
 	switch cause := context.Cause(c.ctx); {
 	case cause == nil:
@@ -96,7 +97,8 @@ func (c *termConn) await(child *proc.Process) {
 	}
 }
 
-// endProgram kills what is left. The rest of the output is still sent.
+// endProgram kills the remaining processes. The rest of the output is still
+// sent.
 func (c *termConn) endProgram(child *proc.Process) proc.Exit {
 	ended := make(chan proc.Exit, 1)
 	go func() { ended <- c.d.endTerminal(c.t, child) }()
@@ -106,7 +108,7 @@ func (c *termConn) endProgram(child *proc.Process) proc.Exit {
 	case <-time.After(drainTerminal):
 	case <-c.ctx.Done():
 	}
-	c.end(errClientGone) // has no effect where there is a better reason
+	c.end(errClientGone) // has no effect if there is a better reason
 	return <-ended
 }
 
@@ -124,8 +126,8 @@ func (c *termConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// read handles the client's messages until it is gone, and returns why. Its reads end only with
-// the connection, so that the end can be sent.
+// read handles the client's messages until it disconnects, and returns the reason. Its reads
+// end only with the connection, so that the end message can be sent.
 func (c *termConn) read(child *proc.Process) error {
 	for {
 		kind, b, err := c.conn.Read(context.Background())
@@ -143,8 +145,8 @@ func (c *termConn) read(child *proc.Process) error {
 	}
 }
 
-// writeInput passes on input. A program that does not read loses it, so that the client's other
-// messages are still handled.
+// writeInput passes input on. If the program does not read it, it is dropped, so that the
+// client's other messages are still handled.
 func (c *termConn) writeInput(child *proc.Process, b []byte) {
 	wait := inputTimeout
 	if c.inputBlocked {
@@ -171,8 +173,8 @@ func (c *termConn) resize(child *proc.Process, b []byte) error {
 	return nil
 }
 
-// ping keeps proxies from closing an idle connection. A dead peer is detected by TCP keepalive
-// or the idle timeout: a slow reader could not answer a ping in time either.
+// ping keeps proxies from closing an idle connection. TCP keepalive or the idle timeout
+// detects a dead peer: a slow reader could not answer a ping in time either.
 func (c *termConn) ping() {
 	t := time.Tick(terminalPing)
 	for {
@@ -197,7 +199,7 @@ func (c *termConn) sendControl(m api.TerminalMessage) error {
 	return c.conn.Write(ctx, websocket.MessageText, b)
 }
 
-// sendEnd sends the end message and closes.
+// sendEnd sends the end message and closes the connection.
 func (c *termConn) sendEnd(m api.TerminalMessage) {
 	if c.sendControl(m) == nil {
 		_ = c.conn.Close(websocket.StatusNormalClosure, "")

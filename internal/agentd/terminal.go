@@ -27,7 +27,7 @@ const (
 	terminalMessage      = 64 << 10 // bytes of one message from the client
 	maxTerminalSide      = 1000     // columns or rows
 	terminalPing         = 30 * time.Second
-	terminalCloseTimeout = 2 * time.Second // for the last word to a client that may be gone
+	terminalCloseTimeout = 2 * time.Second // for the end message to a client that may have gone
 )
 
 // terminal is an open terminal. It takes no slot.
@@ -39,7 +39,7 @@ type terminal struct {
 	stop context.CancelCauseFunc
 }
 
-// getTerminal is GET /terminal.
+// getTerminal handles GET /terminal.
 func (d *Daemon) getTerminal(w http.ResponseWriter, req *http.Request) error {
 	t, ref := d.checkTerminal(req)
 	if ref == nil {
@@ -51,17 +51,17 @@ func (d *Daemon) getTerminal(w http.ResponseWriter, req *http.Request) error {
 	defer d.wg.Done()
 	defer d.removeTerminal(t)
 	defer t.stop(nil)
-	conn, err := websocket.Accept(w, req, nil) // answers by itself when it fails; refuses other origins
+	conn, err := websocket.Accept(w, req, nil) // answers by itself on errors; refuses other origins
 	if err != nil {
-		return nil //nolint:nilerr // it has been answered
+		return nil //nolint:nilerr // it was answered
 	}
-	defer conn.CloseNow() //nolint:errcheck // it is over, or never was
+	defer conn.CloseNow() //nolint:errcheck // it is closed, or never was open
 	conn.SetReadLimit(terminalMessage)
 	newTermConn(d, t, conn).serve()
 	return nil
 }
 
-// checkTerminal refuses a terminal that could not be opened as requested.
+// checkTerminal refuses a terminal that cannot be opened as requested.
 func (d *Daemon) checkTerminal(req *http.Request) (*terminal, *refusal) {
 	q := req.URL.Query()
 	by := cmp.Or(q.Get("by"), "someone")
@@ -87,7 +87,7 @@ func printable(s string, most int) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// reserveTerminal counts a terminal, if the limit allows.
+// reserveTerminal counts a terminal, or refuses it at the limit.
 func (d *Daemon) reserveTerminal(t *terminal) *refusal {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -117,7 +117,7 @@ func (d *Daemon) removeTerminal(t *terminal) {
 	}
 }
 
-// openTerminals lists the open ones, oldest first; the caller holds mu.
+// openTerminals lists the open terminals, oldest first; the caller holds mu.
 func (d *Daemon) openTerminals() []api.AgentTerminal {
 	var list []api.AgentTerminal
 	for _, t := range d.terminals {
@@ -127,15 +127,15 @@ func (d *Daemon) openTerminals() []api.AgentTerminal {
 	return list
 }
 
-// stopTerminals ends all of them; the caller holds mu and has set closing.
+// stopTerminals ends all terminals; the caller holds mu and has set closing.
 func (d *Daemon) stopTerminals() {
 	for _, t := range d.terminals {
 		t.stop(errors.New("the agent was shut down"))
 	}
 }
 
-// terminalArgv is the program of a terminal and its environment. The agent's own token is not
-// in it: a person acts under their own name.
+// terminalArgv returns the program of a terminal and its environment. The agent's own token
+// is not in it: users act under their own name.
 func (d *Daemon) terminalArgv() (argv, env []string, err error) {
 	argv, env, err = d.runner.Terminal(d.cfg.Home)
 	switch {
@@ -149,8 +149,8 @@ func (d *Daemon) terminalArgv() (argv, env []string, err error) {
 	return argv, append(append(env, d.selfEnv()...), "TERM=xterm-256color"), err
 }
 
-// startTerminal starts the program. Its mark is stored first, so that it is found after a
-// crash.
+// startTerminal starts the program. It stores the mark first, so that the processes are
+// found after a crash.
 func (d *Daemon) startTerminal(t *terminal, out *termConn) (*proc.Process, error) {
 	argv, env, err := d.terminalArgv()
 	if err != nil {
@@ -172,8 +172,8 @@ func (d *Daemon) startTerminal(t *terminal, out *termConn) (*proc.Process, error
 	return child, nil
 }
 
-// endTerminal kills the program and its children. What cannot be killed is left to the next
-// start, by the stored mark.
+// endTerminal kills the program and its children. Processes that cannot be killed are left
+// to the next start, which finds them by the stored mark.
 func (d *Daemon) endTerminal(t *terminal, child *proc.Process) proc.Exit {
 	exit, err := child.End()
 	if err != nil {
@@ -203,7 +203,7 @@ func (d *Daemon) clearTerminals() error {
 	for _, f := range files {
 		who := proc.Ident{Mark: f.Name()}
 		if b, err := os.ReadFile(d.disk.terminalPath(f.Name())); err == nil {
-			_ = json.Unmarshal(b, &who) // of a torn file the mark is enough
+			_ = json.Unmarshal(b, &who) // for a torn file the mark is enough
 		}
 		if err := proc.Clear(who, d.cfg.KillGrace); err != nil {
 			d.cfg.Logger.Error("a terminal of before the restart is still alive", "terminal", f.Name(), "error", err)

@@ -22,14 +22,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// tty is a client of a terminal.
+// tty is the client of a terminal.
 type tty struct {
 	t      *testing.T
 	conn   *websocket.Conn
 	screen bytes.Buffer
 }
 
-// terminals is a config of an agent that offers a plain shell.
+// terminals configures an agent that offers a plain shell.
 func terminals(t *testing.T) agentd.Config {
 	cfg := config(t, "command")
 	cfg.Runner.Command = []string{"true"}
@@ -38,7 +38,7 @@ func terminals(t *testing.T) agentd.Config {
 	return cfg
 }
 
-// dial asks for a terminal; on refusal the status says how.
+// dial requests a terminal; on a refusal, the response has the status.
 func (a *agent) dial(query string, header http.Header) (*websocket.Conn, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
@@ -65,7 +65,8 @@ func (a *agent) open(query string) *tty {
 	return c
 }
 
-// next reads one message; text ones are returned, others go to the screen.
+// next reads one message; it returns text messages, and others go to the
+// screen.
 func (c *tty) next() (*api.TerminalMessage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
@@ -95,7 +96,7 @@ func (c *tty) message() api.TerminalMessage {
 	}
 }
 
-// ends reads the end of the connection, which answers the other side's close.
+// ends reads until the connection ends, which answers the other side's close.
 func (c *tty) ends() {
 	c.t.Helper()
 	if _, err := c.next(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
@@ -136,7 +137,7 @@ func (c *tty) shows(text string) {
 	}
 }
 
-// until waits for a state of the agent.
+// until waits for a status of the agent.
 func (a *agent) until(what string, ok func(api.AgentStatus) bool) {
 	a.t.Helper()
 	for timeout := time.After(long); ; {
@@ -163,7 +164,7 @@ func dead(t *testing.T, pid int) {
 	})
 }
 
-// background starts a stubborn job in the terminal and returns its pid.
+// background starts a stubborn job in the terminal and returns its PID.
 func (c *tty) background(dir string) int {
 	c.t.Helper()
 	file := filepath.Join(dir, "pid")
@@ -195,7 +196,7 @@ func TestTerminal(t *testing.T) {
 	if a.do("GET", "/status", nil, &s); len(s.Terminals) != 1 || s.Terminals[0].By != "ann" || !s.Terminal || s.State != "idle" {
 		t.Errorf("status %+v", s)
 	}
-	// It takes no slot.
+	// A terminal takes no slot.
 	if e := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID); e.State != "completed" {
 		t.Errorf("%+v", e)
 	}
@@ -210,7 +211,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// What a terminal started goes with it, whatever ends it.
+// Everything that a terminal started ends with it, for whatever reason.
 func TestTerminalLeavesNothingAlive(t *testing.T) {
 	for name, end := range map[string]func(*agent, *tty){
 		"the shell ends":     func(_ *agent, c *tty) { c.keys("exit\r"); c.message() },
@@ -240,7 +241,7 @@ func TestTerminalIdle(t *testing.T) {
 	a := start(t, cfg)
 	c := a.open("")
 	var last time.Time
-	for range 4 { // each key holds it open; on a slow machine it may end in between
+	for range 4 { // each key keeps it open; on a slow machine it may end in between
 		last = time.Now()
 		_ = c.conn.Write(t.Context(), websocket.MessageBinary, []byte("x"))
 		time.Sleep(cfg.TerminalIdle / 3)
@@ -320,7 +321,7 @@ func TestTerminalBadMessages(t *testing.T) {
 		c.ends()
 	}
 	c := a.open("")
-	_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 65<<10)) // it may be cut off in the middle
+	_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 65<<10)) // the connection may be closed in the middle
 	for {
 		if m, err := c.next(); err != nil {
 			break
@@ -348,7 +349,7 @@ func TestTerminalStartError(t *testing.T) {
 	a.until("closed", noTerminals)
 }
 
-// A client that does not read holds up the program, and nothing piles up.
+// A client that does not read blocks the program, and no data piles up.
 func TestTerminalBackpressure(t *testing.T) {
 	a := start(t, terminals(t))
 	file := filepath.Join(t.TempDir(), "count")
@@ -356,7 +357,7 @@ func TestTerminalBackpressure(t *testing.T) {
 	c.keys("i=0; while :; do head -c 1048576 /dev/zero; i=$((i+1)); echo $i > " + file + "; done\r")
 	written := func() string { b, _ := os.ReadFile(file); return string(b) }
 	testkit.Wait(t, "something is written", func() bool { return written() != "" })
-	// What the sockets take is some MiB; then it stands.
+	// The sockets buffer some MiB; then the program is blocked.
 	last, since := "", time.Now()
 	testkit.Wait(t, "the program stands", func() bool {
 		if now := written(); now != last {
@@ -371,7 +372,7 @@ func TestTerminalBackpressure(t *testing.T) {
 	a.until("closed", noTerminals)
 }
 
-// A terminal of a daemon that was killed is ended by the next one.
+// The next daemon ends a terminal whose daemon was killed.
 func TestTerminalIsEndedAfterCrash(t *testing.T) {
 	a, cmd := process(t, terminals(t))
 	c := a.open("")
@@ -387,7 +388,7 @@ func TestTerminalIsEndedAfterCrash(t *testing.T) {
 	dead(t, pid)
 }
 
-// The CLIs run in a terminal as a person would start them.
+// The CLIs run in a terminal as a user would start them.
 func TestCLITerminal(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
@@ -396,7 +397,7 @@ func TestCLITerminal(t *testing.T) {
 			}
 			a, _ := cli(t, kind, func(c *agentd.Config) { c.Terminal, c.Token = true, "agent-secret" })
 			c := a.open("cols=100&rows=30&by=ann")
-			for !strings.Contains(c.screen.String(), "\x1b[") { // it draws
+			for !strings.Contains(c.screen.String(), "\x1b[") { // it draws its screen
 				if m, err := c.next(); err != nil || m != nil {
 					t.Fatalf("%v, %+v, %q", err, m, c.screen.String())
 				}

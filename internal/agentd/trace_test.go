@@ -21,7 +21,7 @@ const (
 	callersParent = "00-" + callersTrace + "-" + callersSpan + "-01"
 )
 
-// submitTraced is submit as a part of a trace; "" for none.
+// submitTraced is submit within a trace; "" for none.
 func (a *agent) submitTraced(task api.AgentTask, parent string) (taken api.AgentTaskAccepted) {
 	a.t.Helper()
 	body, err := json.Marshal(task)
@@ -47,7 +47,7 @@ func (a *agent) submitTraced(task api.AgentTask, parent string) (taken api.Agent
 	return taken
 }
 
-// The daemon makes a span of each run, and what runs goes on with it.
+// The daemon makes a span for each run, and passes it to the program.
 func TestRunSpanIsPassedToProgram(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	cfg := command(t, "env")
@@ -91,8 +91,8 @@ func TestRunSpanRecordsFailure(t *testing.T) {
 	}
 }
 
-// A daemon that sends no spans hands the trace on as it is; without one there
-// is none to hand on, and what a task brings is its own.
+// A daemon without spans of its own passes the caller's trace on unchanged.
+// If there is no trace, a TRACEPARENT that the task sets is kept.
 func TestTraceIsPropagatedWithoutSpans(t *testing.T) {
 	a := start(t, command(t, "env"))
 	for parent, want := range map[string]bool{callersParent: true, "": false, "nonsense": false} {

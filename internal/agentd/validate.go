@@ -30,13 +30,14 @@ var (
 type job struct {
 	model   string
 	timeout time.Duration
-	limit   string // who set the timeout, for messages
-	dir     string // of the project; "": the slot's own
-	place   place  // of a conversation that begins
+	limit   string // what set the timeout, for messages
+	dir     string // folder of the project; "": the slot's own
+	place   place  // for a new conversation
 	budget  signalbox.Budget
 }
 
-// check refuses what could not be executed as requested. Messages name the field.
+// check refuses tasks that cannot be executed as requested. Messages name the
+// field.
 func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	j := job{timeout: d.cfg.DefaultTimeout, limit: "this agent's default, agent.timeout"}
 	switch {
@@ -123,8 +124,8 @@ func validQueueID(id string) bool { return len(id) <= 200 && queueForm.MatchStri
 
 func validModel(name string) bool { return len(name) <= 200 && modelForm.MatchString(name) }
 
-// projectDir resolves the folder of a project through its symlinks, and
-// refuses one outside the allowed roots.
+// projectDir resolves the folder of a project including symlinks, and refuses
+// a folder outside the allowed roots.
 func (d *Daemon) projectDir(p *api.Project) (string, error) {
 	if p == nil || p.Path == "" {
 		return "", nil
@@ -140,7 +141,7 @@ func (d *Daemon) projectDir(p *api.Project) (string, error) {
 	if err == nil && within(d.cfg.ProjectRoots, real) {
 		return real, nil
 	}
-	// Outside of the roots and missing give the same error.
+	// A folder outside of the roots gets the same error as a missing one.
 	return "", fieldError("there is no folder " + p.Path + " in what this agent may use")
 }
 
@@ -176,10 +177,11 @@ func withTrace(req *http.Request) context.Context {
 	return w3c.Extract(req.Context(), propagation.HeaderCarrier(req.Header))
 }
 
-// runTrace is the trace of a run. Its span has neither prompt nor message.
+// runTrace is the trace of a run. Its span contains neither the prompt nor a
+// message.
 type runTrace struct {
 	caller trace.SpanContext // of the submitter
-	span   trace.Span        // nil: none is made
+	span   trace.Span        // nil: there is none
 }
 
 // begin starts the span of a run.
@@ -222,7 +224,7 @@ func (t *runTrace) end(r *run, v *outcome) {
 	t.span.End()
 }
 
-// parent is the traceparent for a run's program, "": none.
+// parent returns the traceparent for a run's program, "": none.
 func (t *runTrace) parent() string {
 	sc := t.caller
 	if t.span != nil {

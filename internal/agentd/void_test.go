@@ -11,7 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// voids makes the agent promise not to take a claim of the director of fenced.
+// voids makes the agent promise that it will refuse a claim of the director of
+// fenced.
 func (a *agent) voids(queueID string, fence int64) {
 	a.t.Helper()
 	var got api.AgentVoided
@@ -25,7 +26,7 @@ func TestVoidClaimIsRefused(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.Slots = 2
 	a := start(t, cfg)
-	for range 2 { // the same twice is the same
+	for range 2 { // a repetition has the same answer
 		a.voids("queue-a", 7)
 	}
 	for range 2 {
@@ -45,7 +46,7 @@ func TestVoidClaimIsRefused(t *testing.T) {
 	}
 	a.submit(fenced("queue-a", 8, "sleep 1ms"))
 	a.end("queue-a")
-	// The other slot, and the fences of another director, are other counts.
+	// Other slots and other directors have fences of their own.
 	other := fenced("queue-b", 1, "sleep 1ms")
 	other.Slot = 1
 	a.submit(other)
@@ -78,7 +79,7 @@ func TestManyVoidClaims(t *testing.T) {
 	b.refused(fenced("queue-b", 302, "x"), 409, "stale_fence")
 }
 
-// What came is not void: its director is told to ask.
+// A claim that has arrived is not void: its director is told to ask.
 func TestVoidOfReceivedClaimIsRefused(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	acc := a.submit(fenced("queue-a", 5, "sleep 1m"))
@@ -88,7 +89,7 @@ func TestVoidOfReceivedClaimIsRefused(t *testing.T) {
 	if code := a.do("POST", path, v, &ref); code != 409 || ref.Error != "task_in_progress" || ref.CurrentTask == nil || ref.CurrentTask.ID != acc.TaskID {
 		t.Errorf("%d %+v", code, ref)
 	}
-	a.voids("queue-a", 4) // of an earlier claim: that of the run stands
+	a.voids("queue-a", 4) // for an earlier claim: that of the run is still valid
 	if s := a.get("queue-a"); s.State != "working" {
 		t.Errorf("the run is %s", s.State)
 	}
@@ -102,7 +103,7 @@ func TestVoidOfReceivedClaimIsRefused(t *testing.T) {
 	}
 }
 
-// A promise and an offer at one time: one of them holds.
+// Of a concurrent void and offer exactly one succeeds.
 func TestVoidRacesWithOffer(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	for i := range int64(20) {

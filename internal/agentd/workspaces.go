@@ -19,46 +19,48 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// Workspace says in which folder runs work. Isolated runs have an empty one.
+// Workspace says in which folder runs work. Isolated runs have an empty
+// folder.
 type Workspace struct {
-	Kind  string   // folder (default): the agent's own; worktree: a git worktree for each conversation; clone: one of a mirror of Repo
-	Repo  string   // address of the repository of clones, as signalbox.ValidRemote has it
-	Repos []string // patterns of addresses that tasks may name; nil: Repo, and the origin of the agent's folder
-	Base  string   // branch, tag or commit that worktrees are made from; default: what is checked out in the agent's folder, or is the HEAD of the remote
-	Setup []string // shell commands that run in a new worktree, before anything else
-	Carry []string // patterns of files that git ignores, which are copied into a new worktree
-	// MaxBytes bounds what worktrees and mirrors take on the disk, and MinFree is what stays free
-	// there; 0: no bound. Beyond them no worktree is made.
+	Kind  string   // folder (default): the agent's own; worktree: a git worktree for each conversation; clone: a worktree of a mirror of Repo
+	Repo  string   // URL of the repository for clones, see signalbox.ValidRemote
+	Repos []string // patterns of URLs that tasks may name; nil: Repo, and the origin of the agent's folder
+	Base  string   // branch, tag or commit from which worktrees are made; default: what is checked out in the agent's folder, or the remote's HEAD
+	Setup []string // shell commands that run in a new worktree before anything else
+	Carry []string // patterns of ignored files that are copied into a new worktree
+	// MaxBytes limits the disk space of worktrees and mirrors, in bytes, and MinFree is the space
+	// that must stay free; 0: no limit. Beyond these limits no worktree is created.
 	MaxBytes, MinFree int64
 }
 
-// Bounds on what is done around a run.
+// Bounds on the work around a run.
 const (
 	setupTimeout   = 10 * time.Minute // of each command of Workspace.Setup
 	changesTimeout = time.Minute      // for reading what a run changed
-	spareWorktrees = 8                // kept though there is nothing in them, for conversations that go on
+	spareWorktrees = 8                // empty worktrees kept for conversations that may continue
 	tidyEvery      = 10 * time.Minute // at most
 )
 
-// worktree is the stored state of one: worktrees/<name>/workspace.json, beside the folder tree.
+// worktree is the stored state of a worktree: worktrees/<name>/workspace.json, beside the
+// folder tree.
 type worktree struct {
-	Source  string    `json:"source"` // folder that it was made for, in the repository
+	Source  string    `json:"source"` // folder in the repository for which it was made
 	Sub     string    `json:"sub,omitempty"`
 	Branch  string    `json:"branch"`
-	Base    string    `json:"base"` // commit that it was made from
+	Base    string    `json:"base"` // commit from which it was made
 	Ready   bool      `json:"ready"`
-	Remote  string    `json:"remote,omitempty"` // of a clone
-	From    string    `json:"from,omitempty"`   // what was asked for as the base
-	Task    string    `json:"task,omitempty"`   // that it was made for
+	Remote  string    `json:"remote,omitempty"` // for a clone
+	From    string    `json:"from,omitempty"`   // requested base
+	Task    string    `json:"task,omitempty"`   // task for which it was made
 	Session string    `json:"session,omitempty"`
 	Made    time.Time `json:"made,omitzero"`
-	// BaseBranch is the branch that Base was the tip of, "" where that was none.
+	// BaseBranch is the branch whose tip Base was, "" if there was none.
 	BaseBranch string `json:"base_branch,omitempty"`
 	Turn       *turn  `json:"turn,omitempty"`
 }
 
-// turn is the task that works in a worktree, or did so last, and what was there when its first
-// attempt began: what that changed which was interrupted is the task's too.
+// turn is the current or last task in a worktree, and the content when its first attempt
+// began: changes by an interrupted attempt belong to the task as well.
 type turn struct {
 	Task   string         `json:"task"`
 	Before workspace.Mark `json:"before"`
@@ -66,7 +68,7 @@ type turn struct {
 
 func (d *disk) worktreeDir(name string) string { return filepath.Join(d.dir, "worktrees", name) }
 
-// worktreeOf is the name of the worktree that a folder lies in; "" for none.
+// worktreeOf is the name of the worktree that contains a folder; "" for none.
 func (d *disk) worktreeOf(dir string) string {
 	rel, err := filepath.Rel(filepath.Join(d.dir, "worktrees"), dir)
 	if err != nil || rel == "." || !filepath.IsLocal(rel) {
@@ -95,7 +97,7 @@ func (d *disk) saveWorktree(name string, w worktree) error {
 	return writeDurable(filepath.Join(d.worktreeDir(name), "workspace.json"), b)
 }
 
-// touchWorktree notes that a worktree is used.
+// touchWorktree records that a worktree is used.
 func (d *disk) touchWorktree(name string) error {
 	now := time.Now()
 	return os.Chtimes(filepath.Join(d.worktreeDir(name), "workspace.json"), now, now)
@@ -104,7 +106,8 @@ func (d *disk) touchWorktree(name string) error {
 // tree is the top folder of a worktree.
 func (d *disk) tree(name string) string { return filepath.Join(d.worktreeDir(name), "tree") }
 
-// checkWorkspace refuses what cannot work in the agent's folder.
+// checkWorkspace refuses a workspace that is impossible in the agent's
+// folder.
 func (c *Config) checkWorkspace() error {
 	for _, p := range append(c.Workspace.Repos, c.Workspace.Repo) {
 		if p != "" && !signalbox.ValidRemotePattern(p) || p == c.Workspace.Repo && p != "" && !signalbox.ValidRemote(p) {
@@ -134,18 +137,18 @@ func (c *Config) checkWorkspace() error {
 	return nil
 }
 
-// nameLength is how much of a task's ID, from its end, names its worktree and branch: 40
-// random bits.
+// nameLength is how many characters at the end of a task's ID name its worktree and
+// branch: 40 random bits.
 const nameLength = 8
 
 // worktreeName is the worktree of the run; "" if it works in a folder. A conversation stays
-// where it was held.
+// in its worktree.
 func (r *run) worktreeName() string {
 	rec := r.record()
 	return r.d.worktreeFor(rec.SessionID, cmp.Or(rec.QueueID, rec.TaskID), rec.Isolated, r.job.place)
 }
 
-// worktreeFor is worktreeName, of a run that may be yet to begin.
+// worktreeFor is worktreeName for a run that may not have begun.
 func (d *Daemon) worktreeFor(session, id string, isolated bool, p place) string {
 	if isolated || d.runner.Inside() {
 		return ""
@@ -159,11 +162,10 @@ func (d *Daemon) worktreeFor(session, id string, isolated bool, p place) string 
 	return nameOf(id)
 }
 
-// nameOf is the name of the worktree that is made for a task.
+// nameOf is the name of a task's worktree.
 func nameOf(id string) string { return strings.Trim(id[max(0, len(id)-nameLength):], "-.") }
 
-// workspaceContext bounds what is done in the workspace of a run, and ends when the run is
-// stopped.
+// workspaceContext bounds work in a run's workspace, and ends when the run is stopped.
 func (r *run) workspaceContext(d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	go func() {
@@ -176,8 +178,8 @@ func (r *run) workspaceContext(d time.Duration) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
-// enterWorktree makes the worktree of the run, or goes on with the one that is there, and
-// sets p.dir to the run's folder in it. Its lock is held.
+// enterWorktree creates the worktree of the run or continues in the existing one, and
+// sets p.dir to the run's folder in it. The caller holds its lock.
 func (r *run) enterWorktree(p *runDirs) error {
 	ctx, cancel := r.workspaceContext(setupTimeout)
 	defer cancel()
@@ -212,7 +214,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 		p.dir = filepath.Join(tree, w.Sub)
 		return errors.Join(t.Unlock(w.Branch), d.disk.touchWorktree(name))
 	}
-	if err := repo.RemoveWorktree(ctx, tree); err != nil { // nothing has run in it, or it is gone
+	if err := repo.RemoveWorktree(ctx, tree); err != nil { // no run has used it, or it is gone
 		return err
 	}
 	if w.Sub, err = filepath.Rel(repo.Dir, w.Source); err != nil {
@@ -246,7 +248,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 	return d.disk.saveWorktree(name, w)
 }
 
-// base is the commit that a worktree is made from.
+// base is the commit from which a worktree is made.
 func (w *worktree) base(ctx context.Context, repo *workspace.Repo) (string, error) {
 	if w.Remote != "" {
 		return repo.RemoteCommit(ctx, w.From, w.Remote)
@@ -254,7 +256,7 @@ func (w *worktree) base(ctx context.Context, repo *workspace.Repo) (string, erro
 	return repo.Commit(ctx, w.From)
 }
 
-// setUp carries files over and runs the commands of Workspace.Setup.
+// setUp copies files and runs the commands of Workspace.Setup.
 func (r *run) setUp(ctx context.Context, repo, tree *workspace.Repo, p runDirs) error {
 	c := r.d.cfg.Workspace
 	_, refused, err := repo.Carry(ctx, tree, c.Carry)
@@ -304,13 +306,13 @@ func (r *run) setUpCommand(command string, p runDirs) error {
 	return nil
 }
 
-// watched is a working tree whose changes by a run are found out.
+// watched is a working tree whose changes by a run are recorded.
 type watched struct {
 	repo   *workspace.Repo
 	before workspace.Mark
 }
 
-// watch reads the working tree before a run; nil where there is no repository, or it cannot be
+// watch reads the working tree before a run; nil if there is no repository or it cannot be
 // read.
 func (r *run) watch(p runDirs) *watched {
 	ctx, cancel := r.workspaceContext(changesTimeout)
@@ -319,7 +321,7 @@ func (r *run) watch(p runDirs) *watched {
 	if err == nil {
 		var m workspace.Mark
 		if m, err = repo.Mark(ctx, r.objects()); err == nil {
-			if p.worktree != "" { // a folder may be another one's before an agent that was killed is back
+			if p.worktree != "" { // a plain folder may be used by others before a killed agent is back
 				m, err = r.beginTurn(ctx, repo, p.worktree, m)
 			}
 		}
@@ -334,8 +336,8 @@ func (r *run) watch(p runDirs) *watched {
 	return nil
 }
 
-// beginTurn returns what the worktree had when the first attempt of the task began there; it has
-// now as it is.
+// beginTurn returns the content of the worktree when the first attempt of the task began; now is
+// its current content.
 func (r *run) beginTurn(ctx context.Context, repo *workspace.Repo, name string, now workspace.Mark) (workspace.Mark, error) {
 	w, err := r.d.disk.loadWorktree(name)
 	if err != nil {
@@ -353,8 +355,8 @@ func (r *run) beginTurn(ctx context.Context, repo *workspace.Repo, name string, 
 func (r *run) objects() string   { return filepath.Join(r.d.disk.runDir(r.record().TaskID), "objects") }
 func (r *run) patchPath() string { return filepath.Join(r.d.disk.runDir(r.record().TaskID), "patch") }
 
-// changes reads what a run changed that has ended; nothing of it lives. In a worktree all of
-// it is committed first.
+// changes returns the changes of an ended run, none of whose processes is alive. In a
+// worktree it first commits everything.
 func (r *run) changes(w *watched, p runDirs) *api.Changes {
 	if w == nil {
 		return nil
@@ -372,7 +374,7 @@ func (r *run) changes(w *watched, p runDirs) *api.Changes {
 
 func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Changes, error) {
 	after, err := w.repo.Mark(ctx, r.objects())
-	if p.worktree != "" { // also where it cannot be said what has changed
+	if p.worktree != "" { // even if the changes cannot be determined
 		rec := r.record()
 		made, lerr := r.d.disk.loadWorktree(p.worktree)
 		if err = errors.Join(err, lerr); lerr == nil {
@@ -393,8 +395,8 @@ func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Chan
 	return c, err
 }
 
-// tidyWorktrees removes worktrees in which nothing is that their repository does not have
-// elsewhere, but for as many as are to be spared, those used last. What cannot be proved stays.
+// tidyWorktrees removes worktrees whose content exists elsewhere in their repository, except
+// for the spare most recently used ones. Without proof a worktree stays.
 func (d *Daemon) tidyWorktrees(spare int) {
 	d.careMu.Lock()
 	defer d.careMu.Unlock()
@@ -426,7 +428,7 @@ func (d *Daemon) tidyWorktree(name string) error {
 	return err
 }
 
-// withPatch adds the beginning of the patch to what an ended run changed.
+// withPatch adds the beginning of the patch to the changes of an ended run.
 func (r *run) withPatch(c *api.Changes) (*api.Changes, error) {
 	if c == nil || c.PatchBytes == 0 {
 		return c, nil

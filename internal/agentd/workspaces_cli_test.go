@@ -13,11 +13,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// Real coding CLIs work in a worktree, and go on there in the next turn.
+// Real coding CLIs work in a worktree, and continue there in the next turn.
 func TestCLIWorksInWorktree(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			if kind == "opencode" { // each start of which takes seconds
+			if kind == "opencode" { // each start takes seconds
 				soak.Only(t, "that opencode finds its conversation in a worktree")
 			}
 			a, m := cli(t, kind, func(c *agentd.Config) {

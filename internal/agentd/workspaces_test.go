@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// repository is a config whose runs are shell commands, the prompts, in a git repository with
-// one commit.
+// repository configures runs that execute their prompt as shell commands, in a git repository
+// with one commit.
 func repository(t *testing.T) agentd.Config {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -58,7 +58,7 @@ func put(t *testing.T, cfg agentd.Config, name, text string) {
 	}
 }
 
-// run has a task end, and returns what it changed.
+// run runs a task to its end, and returns its changes.
 func (a *agent) run(task api.AgentTask, state string) (api.AgentTaskStatus, *api.Changes) {
 	a.t.Helper()
 	s := a.end(a.submit(task).TaskID)
@@ -71,7 +71,7 @@ func (a *agent) run(task api.AgentTask, state string) (api.AgentTaskStatus, *api
 	return s, s.Changes
 }
 
-// patch is what GET /task/{id}/patch answers.
+// patch returns the answer of GET /task/{id}/patch.
 func (a *agent) patch(id string) (int, string) {
 	a.t.Helper()
 	res, err := a.client.Get(a.url + "/task/" + id + "/patch")
@@ -108,7 +108,7 @@ func TestFolderChangesAreTold(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 	a.stop()
-	b := start(t, cfg) // what is stored
+	b := start(t, cfg) // reads what is stored
 	var h api.AgentHistory
 	b.do("GET", "/history", nil, &h)
 	if got := b.get(h.Entries[1].TaskID).Changes; got == nil || got.FilesChanged != 2 || !strings.Contains(got.Patch, "+two") {
@@ -165,9 +165,8 @@ func TestWorktreesAreApart(t *testing.T) {
 	}
 }
 
-// A conversation stays in its worktree, over a restart, and also when that was removed.
-// A task that another agent of the repository had begun, and lost, works in a worktree of its
-// own: that of the other agent is left as it is.
+// A task that another agent of the repository began and lost works in a worktree of its own:
+// the other agent's worktree stays unchanged.
 func TestTaskThatAnotherAgentHadBegun(t *testing.T) {
 	cfg := repository(t)
 	cfg.Workspace.Kind = "worktree"
@@ -216,7 +215,8 @@ func TestConversationKeepsItsWorktree(t *testing.T) {
 	}
 }
 
-// So does one whose program is not told of it, once the director knows its name.
+// A conversation of a program that is not told its name keeps its worktree too,
+// once the director knows the name.
 func TestConversationOfCommandKeepsItsWorktree(t *testing.T) {
 	cfg := repository(t)
 	cfg.Workspace.Kind = "worktree"
@@ -271,8 +271,8 @@ func startAndEnd(t *testing.T, cfg agentd.Config) api.AgentTaskStatus {
 	return a.end(a.submit(api.AgentTask{Prompt: "true"}).TaskID)
 }
 
-// A worktree that was made in part, before a kill, is made anew; a stop in the middle of
-// making one ends the task.
+// A worktree that is incomplete because of a kill is created again; a stop during
+// creation ends the task.
 func TestWorktreeIsMadeAnewAfterKill(t *testing.T) {
 	cfg := repository(t)
 	dir := filepath.Join(cfg.DataDir, "worktrees", "00cccccc")
@@ -304,7 +304,7 @@ func TestWorktreeIsMadeAnewAfterKill(t *testing.T) {
 	gone(t, acc.TaskID)
 }
 
-// Of worktrees in which there is nothing only a few stay; those with work stay all.
+// Only a few empty worktrees are kept, but all those with work.
 func TestEmptyWorktreesAreRemoved(t *testing.T) {
 	cfg := repository(t)
 	cfg.Workspace.Kind = "worktree"
@@ -338,8 +338,8 @@ func TestEmptyWorktreesAreRemoved(t *testing.T) {
 	}
 }
 
-// A run that breaks its worktree harms nothing around it: what is there is neither committed
-// elsewhere nor removed, also where the agent's data lies in a repository itself.
+// A run that breaks its worktree harms nothing around it: nothing is committed elsewhere or
+// removed, even if the agent's data folder is itself in a repository.
 func TestBrokenWorktreeIsLeftAlone(t *testing.T) {
 	cfg := repository(t)
 	cfg.Runner.Command = append(cfg.Runner.Command, "{session_id}")

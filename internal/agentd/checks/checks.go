@@ -1,4 +1,4 @@
-// Package checks runs commands that say whether work is good.
+// Package checks runs commands that decide whether work is good.
 package checks
 
 import (
@@ -17,36 +17,36 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// Bounds of a check.
+// Limits of a check.
 const (
 	defaultTimeout = 10 * time.Minute
-	tailBytes      = 8 << 10   // of its output in its result
-	logBytes       = 256 << 10 // of its output in the log, beside its end
+	tailBytes      = 8 << 10   // output kept in the result
+	logBytes       = 256 << 10 // output kept in the log, besides its end
 )
 
 // Options say where checks run.
 type Options struct {
 	Dir   string
 	Env   []string         // the whole environment, "K=V"
-	Log   io.Writer        // gets their output, the middle left out where it is long; nil: nothing does
-	Mark  string           // of their processes, see proc.Spec
-	Begun func(proc.Ident) // told of each process; may be nil
+	Log   io.Writer        // gets their output without the middle if it is too long; nil: discarded
+	Mark  string           // mark of their processes, see proc.Spec
+	Begun func(proc.Ident) // called for each process; may be nil
 	Grace time.Duration    // from SIGTERM to SIGKILL
 }
 
-// AliveError says that processes of a check could not be killed.
+// AliveError reports processes of a check that could not be killed.
 type AliveError struct {
 	error
-	Alive func() []int // those that still live
+	Alive func() []int // processes that are still alive
 }
 
 func (e *AliveError) Unwrap() error { return e.error }
 
-// Run runs the checks one after another, those after one that failed too, with proof that
-// nothing of them lives.
+// Run runs the checks one after another, even after one has failed, with proof that no
+// process of theirs is alive afterwards.
 //
-// Errors: the cause of ctx, if it ended before the last check did; an *AliveError. What it
-// returns beside an error is of the checks that had ended by then.
+// Errors: the cause of ctx, if it ended before the last check did; an *AliveError. With an
+// error Run still returns the results of the checks that had ended.
 func Run(ctx context.Context, o Options, list []api.TaskCheck) (api.AgentChecks, error) {
 	all := api.AgentChecks{Rounds: 1}
 	var err error
@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options, list []api.TaskCheck) (api.AgentChecks,
 	return all, err
 }
 
-// Fails reports whether a state is one that fails the work.
+// Fails reports whether a state makes the work fail.
 func Fails(state string) bool { return state == api.CheckFailed || state == api.CheckTimeout }
 
 func judge(all []api.CheckResult) string {
@@ -135,7 +135,7 @@ func (o *Options) run(ctx context.Context, c api.TaskCheck) (api.CheckResult, er
 }
 
 func (o *Options) start(c api.TaskCheck, out *output) (*proc.Process, error) {
-	if _, err := os.Stat(o.Dir); err != nil { // else the shell would be said to be missing
+	if _, err := os.Stat(o.Dir); err != nil { // otherwise the error would name the shell as missing
 		return nil, err
 	}
 	return proc.Start(proc.Spec{
@@ -147,25 +147,25 @@ func stateOf(e proc.Exit) string {
 	switch e.Code {
 	case 0:
 		return api.CheckPassed
-	case 126, 127: // of the shell: what it was to run cannot be run, or is not there
+	case 126, 127: // from the shell: the command cannot be run or does not exist
 		return api.CheckUnavailable
 	}
 	return api.CheckFailed
 }
 
-// output is what a check prints, to both outputs.
+// output receives what a check prints, from both streams.
 type output struct {
 	mu    sync.Mutex
 	log   io.Writer
 	total int64
-	tail  []byte // its end: tailBytes, or up to twice that
+	tail  []byte // the end: tailBytes, or up to twice that
 }
 
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if room := logBytes - o.total; room > 0 {
-		_, _ = o.log.Write(b[:min(int64(len(b)), room)]) // a check does not end because its log cannot be written
+		_, _ = o.log.Write(b[:min(int64(len(b)), room)]) // a failing log does not end a check
 	}
 	o.total += int64(len(b))
 	if o.tail = append(o.tail, b[max(0, len(b)-tailBytes):]...); len(o.tail) > 2*tailBytes {
@@ -191,7 +191,7 @@ func (o *output) end() {
 	}
 }
 
-// text is the end of the output, at most tailBytes.
+// text is the end of the output, at most tailBytes bytes.
 func (o *output) text() string {
 	s := runner.Plain(strings.ToValidUTF8(string(o.tail), "\uFFFD"))
 	return strings.ToValidUTF8(s[max(0, len(s)-tailBytes):], "")

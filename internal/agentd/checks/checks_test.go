@@ -51,7 +51,7 @@ func (f *fixture) run(c api.TaskCheck) (api.AgentChecks, api.CheckResult) {
 	return all, all.Results[0]
 }
 
-// pid reads the number that a process wrote to a file.
+// pid reads a PID that a process wrote to a file.
 func (f *fixture) pid(name string) int {
 	f.Helper()
 	b, err := os.ReadFile(filepath.Join(f.dir, name))
@@ -147,8 +147,8 @@ func TestACheckThatHangsIsStoppedWithAllThatItStarted(t *testing.T) {
 	}
 }
 
-// TestWhatACheckLeavesBehindIsEnded has one that keeps the outputs open, in a session of its
-// own.
+// TestWhatACheckLeavesBehindIsEnded: the remaining process keeps the outputs open, in a
+// session of its own.
 func TestWhatACheckLeavesBehindIsEnded(t *testing.T) {
 	f := newFixture(t)
 	run := "sleep 300 & echo $! >child; exit 0"
@@ -181,7 +181,7 @@ func TestOutputIsTextWithoutControlCharacters(t *testing.T) {
 	if r.Output != "red \uFFFD é\n" {
 		t.Errorf("got %q", r.Output)
 	}
-	// Bytes that are replaced by longer ones, and a character that the cut divides.
+	// Invalid bytes, whose replacement is longer, and a character at the cut.
 	_, r = f.run(api.TaskCheck{Run: `for i in 1 2 3 4 5 6 7 8 9; do head -c 1000 /dev/zero | tr '\0' '\303'; printf 'é%.0s' $(seq 300); done`})
 	if len(r.Output) > 8<<10 || !strings.HasSuffix(r.Output, "éé") || strings.HasPrefix(r.Output, "\xa9") {
 		t.Errorf("got %d bytes", len(r.Output))

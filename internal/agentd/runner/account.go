@@ -14,23 +14,23 @@ import (
 	"strings"
 )
 
-// Account is what the runs of a runner spend.
+// Account is the account that the runs of a runner use.
 type Account struct {
-	// Name is the same wherever somebody is logged in so, and of no other login. It
-	// tells nothing of the key or login. "": the kind spends none.
+	// Name is the same wherever the same login is used, and differs for any other
+	// login. It does not reveal the key or login. "": the kind uses no account.
 	Name  string
-	Login string // for people: an address, or what sort of login it is
+	Login string // for people: an address, or the kind of login
 }
 
-// login is what an account is made of.
+// login is the data that identifies an account.
 type login struct {
 	endpoint string // URL of the provider
-	identity string // of who is logged in, or a key; "": not to be told from here
+	identity string // of the user who is logged in, or a key; "": unknown
 	text     string // Account.Login
 }
 
-// account names a login. One that cannot be told is taken to be another on each host
-// and in each home.
+// account names a login. An unknown login counts as a different one on each host and
+// in each home.
 func (b commonRunner) account(home string, l login) Account {
 	if l.identity == "" {
 		host, _ := os.Hostname()
@@ -40,10 +40,10 @@ func (b commonRunner) account(home string, l login) Account {
 	return Account{Name: fmt.Sprintf("%s-%x", b.kind, sum[:5]), Login: oneLine(Plain(l.text), 120)}
 }
 
-// Account is for kinds that spend none.
+// Account is empty, for kinds that use no account.
 func (b commonRunner) Account(string, []string, map[string]string) Account { return Account{} }
 
-// What a login is called that has no address.
+// Descriptions of logins without an address.
 const (
 	loginKey   = "API key"
 	loginToken = "OAuth token"
@@ -51,7 +51,7 @@ const (
 	loginNone  = "not logged in"
 )
 
-// Account follows the CLI's own order: keys and tokens of the environment, a helper
+// Account follows the CLI's own order: keys and tokens in the environment, a helper
 // that prints a key, the login.
 func (c claudeRunner) Account(home string, environ []string, _ map[string]string) Account {
 	var settings struct {
@@ -65,7 +65,7 @@ func (c claudeRunner) Account(home string, environ []string, _ map[string]string
 			Email   string `json:"emailAddress"`
 		} `json:"oauthAccount"`
 	}
-	_ = readJSON(filepath.Join(c.StateDir(home), "settings.json"), &settings) // unreadable ones say nothing
+	_ = readJSON(filepath.Join(c.StateDir(home), "settings.json"), &settings) // unreadable settings are ignored
 	_ = readJSON(filepath.Join(home, ".claude.json"), &user)
 	value := func(name string) string { return cmp.Or(settings.Env[name], env(environ, name)) }
 	l := login{endpoint: cmp.Or(value("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"), text: loginNone}
@@ -93,7 +93,8 @@ func (c claudeRunner) Account(home string, environ []string, _ map[string]string
 	return c.account(home, l)
 }
 
-// codexSetting is a string at the top or in a table of codex's config.toml.
+// codexSetting returns a string at the top level or in a table of codex's
+// config.toml.
 func codexSetting(text, table, name string) string {
 	text = "\n" + text
 	if table != "" {
@@ -108,16 +109,16 @@ func codexSetting(text, table, name string) string {
 	return m[1]
 }
 
-// Account follows codex exec.
+// Account follows the order of codex exec.
 func (c codexRunner) Account(home string, environ []string, _ map[string]string) Account {
 	l, _ := c.login(home, environ)
 	return c.account(home, l)
 }
 
-// login is of the provider that is configured, CODEX_API_KEY, or the login; plan tells that it is
-// one with ChatGPT, at ChatGPT.
+// login is that of the configured provider, CODEX_API_KEY, or the stored login. plan reports that
+// it is a ChatGPT login used with ChatGPT.
 func (c codexRunner) login(home string, environ []string) (l login, plan bool) {
-	text, _ := os.ReadFile(filepath.Join(c.StateDir(home), "config.toml")) // an unreadable one says nothing
+	text, _ := os.ReadFile(filepath.Join(c.StateDir(home), "config.toml")) // an unreadable file is ignored
 	config := string(text)
 	var auth struct {
 		Key    string `json:"OPENAI_API_KEY"`
@@ -150,7 +151,7 @@ func (c codexRunner) login(home string, environ []string) (l login, plan bool) {
 	return l, plan
 }
 
-// claims are what an ID token says of who is logged in.
+// claims are the claims of an ID token about its user.
 type claims struct {
 	Email string `json:"email"`
 	Sub   string `json:"sub"`
@@ -161,28 +162,28 @@ type claims struct {
 
 func (c claims) user() string { return cmp.Or(c.Auth.User, c.Sub) }
 
-// claimsOf reads a token that the CLI has checked.
+// claimsOf decodes a token that the CLI has already verified.
 func claimsOf(token string) (c claims) {
 	_, rest, _ := strings.Cut(token, ".")
 	body, _, _ := strings.Cut(rest, ".")
 	if b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(body, "=")); err == nil {
-		_ = json.Unmarshal(b, &c) // another form says nothing
+		_ = json.Unmarshal(b, &c) // other forms are ignored
 	}
 	return c
 }
 
-// opencodeKeys are variables in which opencode finds keys.
+// opencodeKeys matches the variables from which opencode takes keys.
 var opencodeKeys = regexp.MustCompile(`^[A-Z0-9_]+_API_KEY$`)
 
-// Account is of all logins and keys that opencode has: which a run spends depends on
-// its model.
+// Account combines all logins and keys that opencode has, because its model decides
+// which one a run uses.
 func (c opencodeRunner) Account(home string, environ []string, _ map[string]string) Account {
 	var logins map[string]struct {
 		Type    string `json:"type"`
 		Key     string `json:"key"`
 		Account string `json:"accountId"`
 	}
-	_ = readJSON(filepath.Join(c.StateDir(home), "auth.json"), &logins) // unreadable ones say nothing
+	_ = readJSON(filepath.Join(c.StateDir(home), "auth.json"), &logins) // unreadable logins are ignored
 	var config struct {
 		Provider map[string]struct {
 			Options struct {
@@ -224,7 +225,7 @@ func (c opencodeRunner) Account(home string, environ []string, _ map[string]stri
 	return c.account(home, l)
 }
 
-// Account is of the endpoint and the key for it.
+// Account depends on the endpoint and its key.
 func (c llmRunner) Account(_ string, environ []string, brought map[string]string) Account {
 	base, key := c.opt.LLM.endpoint(environ, brought)
 	l := login{endpoint: cmp.Or(base, c.opt.LLM.Provider), identity: "key\n" + key, text: loginKey}

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
-// homeWith is a home with these files.
+// homeWith creates a home with these files.
 func homeWith(t *testing.T, files map[string]string) string {
 	t.Helper()
 	home := t.TempDir()
@@ -27,8 +27,9 @@ func homeWith(t *testing.T, files map[string]string) string {
 	return home
 }
 
-// One login has one account in every home, another has another; a login that cannot be
-// told has one of its own in each home. No name and no text has a key in it.
+// The same login gives the same account in every home, a different login a different
+// one. An unknown login gives a separate account in each home. No name or text
+// contains a key.
 func TestAccountIsOfTheLogin(t *testing.T) {
 	type files = map[string]string
 	token := func(claims string) string {
@@ -49,7 +50,7 @@ func TestAccountIsOfTheLogin(t *testing.T) {
 		files      files
 		env        []string
 		login      string
-		own        bool // another account in each home
+		own        bool // a separate account in each home
 	}{
 		{"plan", "claude", plan("a", "o", "ada@example.org"), nil, "ada@example.org", false},
 		{"same person, other organization", "claude", plan("a", "p", "ada@example.org"), nil, "ada@example.org", false},

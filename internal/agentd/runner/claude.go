@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// claudeModes are the permission modes of Claude Code. Without a person, what
-// a mode would ask about is denied.
+// claudeModes are the permission modes of Claude Code. If a mode would ask
+// the user, the request is denied, because nobody is there to answer.
 var claudeModes = []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"}
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -35,8 +35,8 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	// The prompt goes by standard input: it may be longer than an argument
-	// can be, and may begin with a dash.
+	// The prompt goes to standard input: it may exceed the maximum length of an
+	// argument and may begin with a dash.
 	args := append([]string{bin}, c.opt.ExtraArgs...)
 	args = append(args, "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--permission-mode", c.opt.Permission)
 	if t.Model != "" {
@@ -81,8 +81,8 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	return p, nil
 }
 
-// NewSession is the name itself where it is a UUID, which is what the CLI
-// demands, else a new one.
+// NewSession returns the name itself if it is a UUID, which the CLI requires,
+// otherwise a new UUID.
 func (claudeRunner) NewSession(name string) string {
 	if uuidForm.MatchString(name) {
 		return strings.ToLower(name)
@@ -94,7 +94,7 @@ func (c claudeRunner) SessionExists(home, id string) bool {
 	return claudeConversation(c.StateDir(home), id) != ""
 }
 
-// claudeConversation is the file of a conversation, "" if there is none.
+// claudeConversation returns the file of a conversation, "" if there is none.
 func claudeConversation(state, id string) string {
 	if !uuidForm.MatchString(id) {
 		return ""
@@ -106,7 +106,7 @@ func claudeConversation(state, id string) string {
 	return m[0]
 }
 
-// SessionsIn reads the names of the conversations once.
+// SessionsIn reads the names of the conversations only once.
 func (c claudeRunner) SessionsIn(home string) func(string) bool {
 	files, _ := filepath.Glob(filepath.Join(c.StateDir(home), "projects", "*", "*.jsonl"))
 	ids := make(map[string]bool, len(files))
@@ -137,15 +137,15 @@ type claudeStream struct {
 	trouble
 	session  string
 	model    string
-	partial  string // of the text block that is being written
+	partial  string // of the text block in progress
 	lastText string
-	zone     *time.Location // in which it writes times
-	state    string         // the folder of its conversations
+	zone     *time.Location // time zone of its output
+	state    string         // folder of its conversations
 	tools    int64
 	result   *claudeEvent
 
-	answering claudeAnswer // of the model, that is or was being written
-	asking    bool         // the model is being asked, or what it said makes that it will be again
+	answering claudeAnswer // the model's current or last answer
+	asking    bool         // the model is being asked, or its last answer means that it will be
 }
 
 type claudeEvent struct {
@@ -157,41 +157,41 @@ type claudeEvent struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
 
-	Model string `json:"model"` // of the init event, this and below
+	Model string `json:"model"` // in the init event
 
 	Servers []struct {
 		Name   string `json:"name"`
 		Status string `json:"status"`
 	} `json:"mcp_servers"`
 
-	Parent *string `json:"parent_tool_use_id"` // of what a subagent says
+	Parent *string `json:"parent_tool_use_id"` // set for output of a subagent
 
-	Attempt    int             `json:"attempt"` // of api_retry, this and below
+	Attempt    int             `json:"attempt"` // in api_retry
 	MaxRetries int             `json:"max_retries"`
 	Status     json.RawMessage `json:"error_status"`
-	Error      json.RawMessage `json:"error"` // of an assistant event too, as what follows: the API refused
+	Error      json.RawMessage `json:"error"` // also in an assistant event, like the next fields: the API refused
 	Delay      number          `json:"retry_delay_ms"`
 
-	APIError  word            `json:"api_error"` // of the result event too
+	APIError  word            `json:"api_error"` // also in the result event
 	APIStatus number          `json:"api_error_status"`
-	RateLimit claudeRateLimit `json:"rate_limit_info"` // of rate_limit_event
+	RateLimit claudeRateLimit `json:"rate_limit_info"` // in rate_limit_event
 
-	Answer string `json:"api_message_id"` // of stream_event, this and below
+	Answer string `json:"api_message_id"` // in stream_event
 	Event  struct {
 		Type    string       `json:"type"`
-		Message claudeAnswer `json:"message"` // of message_start
-		Usage   claudeUsage  `json:"usage"`   // of message_delta
+		Message claudeAnswer `json:"message"` // in message_start
+		Usage   claudeUsage  `json:"usage"`   // in message_delta
 		Delta   struct {
 			Text string `json:"text"`
 			Stop string `json:"stop_reason"`
 		} `json:"delta"`
 	} `json:"event"`
 
-	Denials []struct { // of the result event
+	Denials []struct { // in the result event
 		Tool string `json:"tool_name"`
 	} `json:"permission_denials"`
 
-	IsError bool            `json:"is_error"` // of the result event, this and below
+	IsError bool            `json:"is_error"` // in the result event
 	Result  string          `json:"result"`
 	Errors  json.RawMessage `json:"errors"`
 	Cost    float64         `json:"total_cost_usd"`
@@ -205,7 +205,7 @@ type claudeBlock struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 
-	Content json.RawMessage `json:"content"` // of a tool's result, this and below
+	Content json.RawMessage `json:"content"` // in the result of a tool
 	IsError bool            `json:"is_error"`
 }
 
@@ -235,7 +235,7 @@ func (s *claudeStream) Line(line []byte) string {
 		s.answered()
 		s.streams(e)
 		if e.Parent != nil {
-			return "" // it comes whole
+			return "" // the whole block follows
 		}
 		s.partial += e.Event.Delta.Text
 		return e.Event.Delta.Text
@@ -247,8 +247,8 @@ func (s *claudeStream) Line(line []byte) string {
 	return ""
 }
 
-// system tells of servers that could not be started, and of a model that
-// cannot be had.
+// system reports servers that could not be started, and a model that is not
+// available.
 func (s *claudeStream) system(e claudeEvent) string {
 	var out strings.Builder
 	switch e.Subtype {
@@ -273,7 +273,7 @@ func (s *claudeStream) system(e claudeEvent) string {
 	return s.fresh() + out.String()
 }
 
-// claudeResults shows the beginning of what tools answered.
+// claudeResults shows the beginning of tools' results.
 func claudeResults(e claudeEvent) string {
 	var blocks []claudeBlock
 	if json.Unmarshal(e.Message.Content, &blocks) != nil {
@@ -338,7 +338,8 @@ func (s *claudeStream) assistant(e claudeEvent) string {
 	return out.String()
 }
 
-// unshown is what of a whole text has not been shown as it was written.
+// unshown is the part of a complete text that was not shown while it was
+// written.
 func (s *claudeStream) unshown(text string) string {
 	shown := s.partial
 	s.partial = ""
@@ -348,7 +349,7 @@ func (s *claudeStream) unshown(text string) string {
 		}
 		return after + "\n"
 	}
-	return "\n" + strings.TrimRight(text, "\n") + "\n" // it is another one
+	return "\n" + strings.TrimRight(text, "\n") + "\n" // it is a different text
 }
 
 func (s *claudeStream) Session() string { return s.session }
@@ -395,11 +396,11 @@ func (s *claudeStream) Outcome(x Exit) Outcome {
 	return o
 }
 
-// toolLine shows the use of a tool on one line: its name and the first of the
-// arguments that say most.
+// toolLine shows a tool call on one line: the tool's name and its most
+// informative argument.
 func toolLine(name string, input json.RawMessage) string {
 	var m map[string]any
-	_ = json.Unmarshal(input, &m) // without arguments the name alone is shown
+	_ = json.Unmarshal(input, &m) // without arguments only the name is shown
 	for _, k := range []string{"command", "cmd", "file_path", "filePath", "path", "pattern", "url", "query", "description", "prompt"} {
 		if v, ok := m[k].(string); ok && v != "" {
 			return "[" + name + "] " + oneLine(v, 160) + "\n"

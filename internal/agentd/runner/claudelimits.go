@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// claudeRateLimit is what Claude Code 2.1 tells of the limits of a plan, as its
-// provider's headers do (anthropic-ratelimit-unified-*).
+// claudeRateLimit is what Claude Code 2.1 reports about the limits of a
+// subscription, as in its provider's headers (anthropic-ratelimit-unified-*).
 type claudeRateLimit struct {
 	Status      word   `json:"status"` // allowed, allowed_warning or rejected
 	ResetsAt    number `json:"resetsAt"`
@@ -24,7 +24,7 @@ type claudeRateLimit struct {
 	} `json:"unifiedWindows"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: another form tells nothing.
+// UnmarshalJSON implements json.Unmarshaler. It ignores other forms.
 func (l *claudeRateLimit) UnmarshalJSON(b []byte) error {
 	type plain claudeRateLimit
 	if json.Unmarshal(b, (*plain)(l)) != nil {
@@ -45,22 +45,22 @@ func (s *claudeStream) rateLimit(l claudeRateLimit) {
 		return
 	}
 	s.limited(usageLimit, api.AgentLimit{Window: oneLine(Plain(string(l.Type)), 64), ResetsAt: epoch(float64(l.ResetsAt)), Source: byEvent, Text: "the provider's limit is reached"})
-	s.heard.Patience = s.wait // it gives up by itself, at once
+	s.heard.Patience = s.wait // the CLI gives up by itself, immediately
 }
 
-// reason is the CLI's word for why the API refused, "" for none.
+// reason is the CLI's name for why the API refused, "" for none.
 func (e *claudeEvent) reason() string {
 	var reason word
-	_ = reason.UnmarshalJSON(e.Error) // it fails for no form
+	_ = reason.UnmarshalJSON(e.Error) // never fails
 	return string(reason)
 }
 
-// refused reports whether the event tells that the API refused.
+// refused reports whether the event says that the API refused.
 func (e *claudeEvent) refused() bool {
 	return e.reason() != "" || e.APIError != "" || e.APIStatus >= 400
 }
 
-// refusal notes what limit an event tells of by which the CLI gives up.
+// refusal records the limit in an event with which the CLI gives up.
 func (s *claudeStream) refusal(e claudeEvent, text string) {
 	reason := e.reason()
 	switch l := (api.AgentLimit{Source: byEvent, Text: text}); {
@@ -69,7 +69,7 @@ func (s *claudeStream) refusal(e claudeEvent, text string) {
 	case reason == "overloaded" || e.APIStatus == 529:
 		s.limited(overloaded, l)
 	case e.APIError == "usage_limit_reached" || reason == "rate_limit" || reason == "billing_error" || e.APIStatus == 429:
-		if said := s.heard.Limit; said != nil && s.heard.ErrType == usageLimit { // by rate_limit_event
+		if said := s.heard.Limit; said != nil && s.heard.ErrType == usageLimit { // from rate_limit_event
 			l.Window, l.ResetsAt = said.Window, said.ResetsAt
 		}
 		s.limited(usageLimit, l)
@@ -78,12 +78,12 @@ func (s *claudeStream) refusal(e claudeEvent, text string) {
 	}
 }
 
-// retries notes that the CLI will ask the API again.
+// retries records that the CLI will retry its request.
 func (s *claudeStream) retries(e claudeEvent, reason string) {
 	l := api.AgentLimit{Source: byEvent, Text: s.text}
 	switch {
 	case reason == "authentication_failed":
-		// The first refusal may be of a login that is about to be renewed.
+		// A first refusal may be due to a login that is about to be renewed.
 		if s.hopeless = e.Attempt > 1; s.hopeless {
 			s.limited(refusedLogin, l)
 		}
@@ -97,10 +97,10 @@ func (s *claudeStream) retries(e claudeEvent, reason string) {
 	}
 }
 
-// retryAfter is what the API must have said of when to ask again, by the CLI's
-// delay before it does; 0 for nothing. Left alone the CLI waits for half a second,
-// twice as long each time up to 32 s, and a quarter more at most. So much it adds
-// too to what the API says: this is the least that that can have been.
+// retryAfter estimates the API's retry-after value from the CLI's delay; 0: the
+// API gave none. By default the CLI waits half a second, doubles that up to 32 s,
+// and adds up to a quarter. It adds a quarter to the API's value as well, so the
+// result is the smallest value that fits.
 func retryAfter(attempt int, delay time.Duration) time.Duration {
 	own := min(500*time.Millisecond<<min(max(attempt-1, 0), 16), 32*time.Second)
 	if delay <= own*5/4+50*time.Millisecond {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// claudeUsage counts tokens as the model's API does: the input has no part of the others.
+// claudeUsage counts tokens as the model's API does: input excludes cached tokens.
 type claudeUsage struct {
 	Input      count `json:"input_tokens"`
 	CacheRead  count `json:"cache_read_input_tokens"`
@@ -22,14 +22,14 @@ type claudeUsage struct {
 
 func (u claudeUsage) tokens() tokens { return tokens{u.Input, u.CacheRead, u.CacheWrite, u.Output} }
 
-// claudeAnswer is an answer of the model, told of in parts that all bear what it had used by then.
+// claudeAnswer is an answer of the model. It is reported in parts; each part has the usage so far.
 type claudeAnswer struct {
 	ID    word        `json:"id"`
 	Model word        `json:"model"`
 	Usage claudeUsage `json:"usage"`
 }
 
-// claudeModels is what Claude Code itself counted, for each model and over all runs of the
+// claudeModels is Claude Code's own count for each model, over all runs of the
 // conversation.
 type claudeModels map[string]struct {
 	Input      count `json:"inputTokens"`
@@ -38,7 +38,7 @@ type claudeModels map[string]struct {
 	Output     count `json:"outputTokens"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: another form tells nothing.
+// UnmarshalJSON implements json.Unmarshaler. It ignores other forms.
 func (m *claudeModels) UnmarshalJSON(b []byte) error {
 	type plain claudeModels
 	if json.Unmarshal(b, (*plain)(m)) != nil {
@@ -54,7 +54,7 @@ func (m claudeModels) tokens() (sum tokens) {
 	return sum
 }
 
-// bears counts an answer, or a part of it, once.
+// bears counts an answer once, even if it arrives in parts.
 func (s *claudeStream) bears(a claudeAnswer) {
 	if n := a.Usage.tokens(); n != (tokens{}) {
 		s.spent(string(a.ID), string(a.Model), n, 0)
@@ -81,8 +81,8 @@ func (s *claudeStream) streams(e claudeEvent) {
 	}
 }
 
-// total takes what Claude Code itself has counted, at the end of the run: it tells it in its last
-// event, and keeps it with the conversation also where the run was ended before that.
+// total takes Claude Code's own count at the end of the run. It is in the last event, and in the
+// conversation's file even if the run was ended earlier.
 func (s *claudeStream) total() {
 	r := s.result
 	if r == nil {
@@ -100,7 +100,7 @@ func (s *claudeStream) total() {
 
 var claudeCount = []byte(`{"type":"cost-state",`)
 
-// claudeCounted is what Claude Code wrote last into a conversation of how much its runs have used.
+// claudeCounted returns the usage that Claude Code last wrote to a conversation's file.
 func claudeCounted(state, id string) (u usage) {
 	text := fileEnd(claudeConversation(state, id))
 	i := bytes.LastIndex(text, claudeCount)
@@ -118,17 +118,17 @@ func claudeCounted(state, id string) (u usage) {
 	return u
 }
 
-// budgetOption is where a CLI's help names its own limit of money.
+// budgetOption matches the CLI's own option for a cost limit in its help.
 var budgetOption = regexp.MustCompile(`(?m)^\s*--max-budget-usd\b`)
 
-// budgetKeepers remembers of which programs it is known whether they keep a budget.
+// budgetKeepers caches which programs support a budget.
 var budgetKeepers = struct {
 	sync.Mutex
-	known map[string]bool // by path, size and time of change
+	known map[string]bool // by path, size and modification time
 }{known: map[string]bool{}}
 
-// keepsBudget asks a Claude Code whether it can be given a limit of money. One that does not
-// answer in time is believed to: it starts with that limit, or not at all.
+// keepsBudget reports whether a Claude Code supports a cost limit. If it does not answer in
+// time, the result is true: started with the limit, it either enforces it or fails.
 func keepsBudget(path string) bool {
 	key := path
 	if st, err := os.Stat(path); err == nil {
@@ -148,7 +148,8 @@ func keepsBudget(path string) bool {
 	return keeps
 }
 
-// CheckBudget takes one in dollars also where the CLI itself can keep it.
+// CheckBudget also accepts a budget in dollars if the CLI itself can enforce
+// it.
 func (c claudeRunner) CheckBudget(b signalbox.Budget, model string) error {
 	err := c.commonRunner.CheckBudget(b, model)
 	if err == nil {
@@ -156,7 +157,7 @@ func (c claudeRunner) CheckBudget(b signalbox.Budget, model string) error {
 	}
 	bin, missing := c.binary()
 	if missing != nil || keepsBudget(bin) {
-		return nil // that it is missing is told when it is started
+		return nil // a missing CLI is reported at the start of the run
 	}
 	return fmt.Errorf("%w, or install a Claude Code that knows --max-budget-usd", err)
 }

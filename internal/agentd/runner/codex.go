@@ -51,7 +51,8 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	if t.CLISession != "" && t.Resume {
 		args = append(args, "resume", t.CLISession)
 	}
-	// "-" has the prompt read from standard input: any length, any beginning.
+	// "-" makes codex read the prompt from standard input: any length, any
+	// beginning.
 	args = append(args, "-")
 	vars := []string{"CODEX_HOME=" + c.StateDir(t.Home)}
 	if env(t.Env, "RUST_LOG") == "" {
@@ -65,18 +66,19 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	return Plan{Argv: args, Env: vars, Stdin: t.Prompt, Stream: stream, Notes: notes}, nil
 }
 
-// codexActivity is where codex logs each piece that its model writes: it prints
-// messages and uses of tools when they are whole, and nothing before that.
+// codexActivity is the log target for each piece of its model's output. Codex
+// prints messages and tool calls only when they are complete, and nothing
+// before that.
 const codexActivity = "codex_api::sse::responses"
 
-// StderrLine hears that the model is writing, and what its answers bear.
+// StderrLine notices that the model is writing, and the usage of its answers.
 func (s *codexStream) StderrLine(line []byte) (text string, pulse bool) {
 	_, event, pulse := bytes.Cut(line, []byte(codexActivity+": SSE event: "))
 	if pulse = pulse && bytes.Contains(line, []byte(" TRACE ")); !pulse {
 		return "", false
 	}
 	switch {
-	case bytes.Contains(event, []byte(`"type":"response.output_`)): // not that it begins, or has failed
+	case bytes.Contains(event, []byte(`"type":"response.output_`)): // not the beginning or a failure
 		s.answered()
 	case bytes.Contains(event, []byte(`"type":"response.created"`)):
 		s.asks()
@@ -92,7 +94,7 @@ func (c codexRunner) SessionExists(home, id string) bool {
 	return codexRollout(c.StateDir(home), id) != ""
 }
 
-// codexRollout is the file of a conversation, "" if there is none.
+// codexRollout returns the file of a conversation, "" if there is none.
 func codexRollout(state, id string) string {
 	if len(id) != 36 || !codexSessionForm.MatchString(id) {
 		return ""
@@ -104,7 +106,7 @@ func codexRollout(state, id string) string {
 	return m[len(m)-1]
 }
 
-// SessionsIn reads the names of the conversations once.
+// SessionsIn reads the names of the conversations only once.
 func (c codexRunner) SessionsIn(home string) func(string) bool {
 	files, _ := filepath.Glob(filepath.Join(c.StateDir(home), "sessions", "*", "*", "*", "rollout-*.jsonl"))
 	ids := make(map[string]bool, len(files))
@@ -116,7 +118,7 @@ func (c codexRunner) SessionsIn(home string) func(string) bool {
 	return func(id string) bool { return ids[id] }
 }
 
-// CheckExtras takes a system prompt, which the CLI calls developer
+// CheckExtras accepts a system prompt, which codex calls developer
 // instructions.
 func (c codexRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 	if err := c.commonRunner.CheckExtras(allowedTools, ""); err != nil {
@@ -137,11 +139,11 @@ func (codexRunner) LoginFiles() []string {
 
 type codexStream struct {
 	trouble
-	zone     *time.Location // in which it writes times
-	state    string         // the folder of its conversations
+	zone     *time.Location // time zone of its output
+	state    string         // folder of its conversations
 	begun    time.Time
 	session  string
-	model    string // that answered last
+	model    string // model of the last answer
 	lastText string
 	lastErr  string
 	tools    int64
@@ -153,11 +155,11 @@ type codexStream struct {
 type codexEvent struct {
 	Type     string `json:"type"`
 	ThreadID string `json:"thread_id"`
-	Message  string `json:"message"` // of an error event
+	Message  string `json:"message"` // in an error event
 	Error    struct {
 		Message string `json:"message"`
-	} `json:"error"` // of turn.failed
-	Usage codexUsage `json:"usage"` // of turn.completed
+	} `json:"error"` // in turn.failed
+	Usage codexUsage `json:"usage"` // in turn.completed
 	Item  struct {
 		Type    string `json:"type"`
 		Text    string `json:"text"`
@@ -168,7 +170,7 @@ type codexEvent struct {
 		Query   string `json:"query"`
 		Error   struct {
 			Message string `json:"message"`
-		} `json:"error"` // of an mcp_tool_call
+		} `json:"error"` // in an mcp_tool_call
 		Changes []struct {
 			Path string `json:"path"`
 			Kind string `json:"kind"`
@@ -210,7 +212,7 @@ func (s *codexStream) Line(line []byte) string {
 	return ""
 }
 
-// codexTools are the items that are uses of tools.
+// codexTools are the items that are tool calls.
 var codexTools = map[string]bool{
 	"command_execution": true, "file_change": true, "mcp_tool_call": true, "collab_tool_call": true, "web_search": true,
 }
@@ -266,7 +268,7 @@ func (s *codexStream) Outcome(x Exit) Outcome {
 	return failed("claude_error", text, x, o)
 }
 
-// apiErrorText takes the message out of an error that is the model API's JSON.
+// apiErrorText extracts the message if an error is JSON of the model's API.
 func apiErrorText(s string) string {
 	var e struct {
 		Error struct {

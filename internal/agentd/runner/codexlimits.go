@@ -11,13 +11,13 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// codexLogin is what codex says of a login that was refused or has expired.
+// codexLogin matches codex's message about a refused or expired login.
 var codexLogin = regexp.MustCompile(`^unexpected status 401\b|(?i)access token could not be refreshed|please (?:log out and )?sign in again`)
 
-// codexBusy is what it says of a refusal for too many requests.
+// codexBusy matches its message about too many requests.
 var codexBusy = regexp.MustCompile(`\b429 Too Many Requests\b|^(?:Reconnecting\.\.\. \d+/\d+ \()?rate limit exceeded\b`)
 
-// retries notes that codex will ask the API again, if the error says so.
+// retries records that codex will retry its request, if the error says so.
 func (s *codexStream) retries(message string) {
 	if !codexBusy.MatchString(message) {
 		s.refusals = 0
@@ -33,9 +33,9 @@ func (s *codexStream) retries(message string) {
 	s.throttled(wait, l)
 }
 
-// gaveUp notes what limit the error tells of that ended the run. What codex wrote
-// of its windows into the conversation is more exact than its sentence, which has
-// no seconds.
+// gaveUp records the limit in the error that ended the run. The windows that
+// codex wrote to the conversation's file are more exact than its message, which
+// has no seconds.
 func (s *codexStream) gaveUp(text string) {
 	if codexLogin.MatchString(text) {
 		s.limited(refusedLogin, api.AgentLimit{Source: byText, Text: text})
@@ -54,14 +54,14 @@ func (s *codexStream) gaveUp(text string) {
 	s.limited(usageLimit, ExactLimit(l, windows))
 }
 
-// codexWindow is how much of a limit is used, as codex keeps it.
+// codexWindow is how much of a limit is used, as codex stores it.
 type codexWindow struct {
 	Used     number `json:"used_percent"`
 	Minutes  number `json:"window_minutes"`
 	ResetsAt number `json:"resets_at"`
 }
 
-// codexLine is a line of a conversation's file that has limits in it, or what was used.
+// codexLine is a line of a conversation's file with limits or usage.
 type codexLine struct {
 	At      time.Time `json:"timestamp"`
 	Payload struct {
@@ -70,15 +70,15 @@ type codexLine struct {
 			Secondary *codexWindow `json:"secondary"`
 		} `json:"rate_limits"`
 		Info struct {
-			Total *codexUsage `json:"total_token_usage"` // of all its runs
+			Total *codexUsage `json:"total_token_usage"` // over all its runs
 		} `json:"info"`
 	} `json:"payload"`
 }
 
-// stateEnd is how much of the end of a CLI's file of a conversation is read.
+// stateEnd is how much of the end of a conversation's file is read, in bytes.
 const stateEnd = 4 << 20
 
-// fileEnd is the end of a file, nil for none.
+// fileEnd returns the end of a file, nil if there is none.
 func fileEnd(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,13 +86,13 @@ func fileEnd(path string) []byte {
 	}
 	defer f.Close()
 	if st, err := f.Stat(); err == nil && st.Size() > stateEnd {
-		_, _ = f.Seek(-stateEnd, io.SeekEnd) // else from the beginning
+		_, _ = f.Seek(-stateEnd, io.SeekEnd) // fails for a short file, which is then read from its beginning
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, stateEnd)) // a part serves as well
+	text, _ := io.ReadAll(io.LimitReader(f, stateEnd)) // a partial read is fine
 	return text
 }
 
-// codexCounts are the lines of a conversation's file in which codex wrote what was used.
+// codexCounts returns the lines of a conversation's file in which codex wrote the usage.
 func codexCounts(text []byte) (list []codexLine) {
 	for line := range bytes.Lines(text) {
 		var l codexLine
@@ -103,7 +103,7 @@ func codexCounts(text []byte) (list []codexLine) {
 	return list
 }
 
-// codexCounted is what it wrote last.
+// codexCounted returns the last usage.
 func codexCounted(text []byte) (n tokens) {
 	for _, l := range codexCounts(text) {
 		if total := l.Payload.Info.Total; total != nil {
@@ -113,8 +113,8 @@ func codexCounted(text []byte) (n tokens) {
 	return n
 }
 
-// readRollout notes the limits that codex wrote last into the conversation in this
-// run, which exec prints none of, and what was used.
+// readRollout reads the limits and the usage that codex last wrote to the
+// conversation's file in this run; codex exec does not print the limits.
 func (s *codexStream) readRollout() {
 	for _, l := range codexCounts(fileEnd(codexRollout(s.state, s.session))) {
 		if l.At.Before(s.begun) {
@@ -128,7 +128,7 @@ func (s *codexStream) readRollout() {
 	}
 }
 
-// codexWindow names a window by its length, as other providers call it.
+// codexWindow names a window by its length, as other providers do.
 func (t *trouble) codexWindow(name string, w *codexWindow) {
 	if w == nil {
 		return

@@ -9,27 +9,28 @@ import (
 )
 
 // LimitsQuery asks a CLI how much of its account's limits is used, without a run. Its methods
-// are called from one goroutine at a time.
+// must not be called concurrently.
 type LimitsQuery struct {
 	Argv  []string
 	Env   []string // "K=V" on top of the environment that the daemon builds
-	Input string   // is written at once; the CLI's input ends after the answer
+	Input string   // written at once; the CLI's input is closed after the answer
 
 	heard trouble
 	err   error
 	done  bool
 }
 
-// LimitsQuery is for kinds that cannot be asked.
+// LimitsQuery is nil, for kinds that have no such query.
 func (b commonRunner) LimitsQuery(string, []string) *LimitsQuery { return nil }
 
-// codexQuestion is what codex app-server is asked. It answers each id in a line.
+// codexQuestion is the input of codex app-server. It answers each ID on one
+// line.
 const codexQuestion = `{"id":1,"method":"initialize","params":{"clientInfo":{"name":"signalbox","version":"1"}}}
 {"method":"initialized"}
 {"id":2,"method":"account/rateLimits/read"}
 `
 
-// LimitsQuery is for a login with ChatGPT: a key has no windows that can be asked for.
+// LimitsQuery works only for ChatGPT logins: keys have no windows that can be queried.
 func (c codexRunner) LimitsQuery(home string, environ []string) *LimitsQuery {
 	bin, err := c.binary()
 	if _, plan := c.login(home, environ); err != nil || !plan {
@@ -38,7 +39,7 @@ func (c codexRunner) LimitsQuery(home string, environ []string) *LimitsQuery {
 	return &LimitsQuery{Argv: []string{bin, "app-server"}, Env: []string{"CODEX_HOME=" + c.StateDir(home)}, Input: codexQuestion}
 }
 
-// codexReply is a line that codex app-server prints: an answer, or a notification, which has no id.
+// codexReply is a line of codex app-server: an answer, or a notification, which has no ID.
 type codexReply struct {
 	ID     number          `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -47,7 +48,7 @@ type codexReply struct {
 	} `json:"error"`
 }
 
-// codexRates are the limits of an account, under the names of the protocol.
+// codexRates are the limits of an account, with the names of the protocol.
 type codexRates struct {
 	Limits struct {
 		Primary   *codexRate `json:"primary"`
@@ -55,14 +56,15 @@ type codexRates struct {
 	} `json:"rateLimits"`
 }
 
-// codexRate is a codexWindow.
+// codexRate is a codexWindow with the names of the protocol.
 type codexRate struct {
 	Used     number `json:"usedPercent"`
 	Minutes  number `json:"windowDurationMins"`
 	ResetsAt number `json:"resetsAt"`
 }
 
-// Line takes a line that the CLI prints, and reports whether it has answered.
+// Line takes a line of the CLI's output, and reports whether it is the
+// answer.
 func (q *LimitsQuery) Line(line []byte) bool {
 	var a codexReply
 	if q.done || json.Unmarshal(line, &a) != nil || (a.ID != 2 && (a.ID != 1 || a.Error == nil)) {
@@ -80,5 +82,5 @@ func (q *LimitsQuery) Line(line []byte) bool {
 	return true
 }
 
-// Windows is what it has answered.
+// Windows returns the answer.
 func (q *LimitsQuery) Windows() ([]api.AccountWindow, error) { return q.heard.heard.Windows, q.err }

@@ -21,8 +21,8 @@ func windowsText(windows []api.AccountWindow) string {
 	return strings.Join(list, ", ")
 }
 
-// The lines are what codex app-server printed, of the version in the name of the file, with a
-// login of ChatGPT and with a key.
+// The lines are output of codex app-server, of the version in the file's name, with a ChatGPT
+// login and with a key.
 func TestCodexAnswersWhatIsUsed(t *testing.T) {
 	const head, tail = `{"id":2,"result":{"rateLimits":{`, `}}}`
 	for name, c := range map[string]struct{ lines, windows, fails string }{
@@ -58,7 +58,7 @@ func TestCodexAnswersWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Only a login with ChatGPT is asked for its windows, by lines that are JSON-RPC.
+// Only a ChatGPT login is queried for its windows, with lines that are JSON-RPC.
 func TestWhoIsAskedForLimits(t *testing.T) {
 	const login = `{"tokens":{"account_id":"w"}}`
 	for name, c := range map[string]struct {

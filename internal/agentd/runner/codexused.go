@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// codexUsage counts tokens as codex does: the input has what was cached in it.
+// codexUsage counts tokens as codex does: input includes cached tokens.
 type codexUsage struct {
 	Input  count `json:"input_tokens"`
 	Cached count `json:"cached_input_tokens"`
@@ -35,7 +35,8 @@ type codexAnswer struct {
 	} `json:"response"`
 }
 
-// completed counts an answer of the model. Calls of tools are known before.
+// completed counts an answer of the model. Tool calls in it are known
+// earlier.
 func (s *codexStream) completed(event []byte) {
 	var e codexAnswer
 	if json.Unmarshal(event, &e) != nil {
@@ -46,7 +47,7 @@ func (s *codexStream) completed(event []byte) {
 	u.Cached = r.Usage.Details.Cached
 	s.model = r.Model
 	if len(s.meter.answers) == 0 {
-		s.heard.Used = Used{} // from here on answers are heard
+		s.heard.Used = Used{} // from here on, answers are seen
 	}
 	s.spent(r.ID, r.Model, u.tokens(), 0)
 	for _, item := range r.Output {
@@ -57,12 +58,12 @@ func (s *codexStream) completed(event []byte) {
 	}
 }
 
-// codexCalls are what an answer has in it whose results the model is asked about next. Others
-// the provider carries out itself.
+// codexCalls are the items of an answer whose results go back to the model. The provider
+// itself runs the others.
 var codexCalls = map[string]bool{"function_call": true, "custom_tool_call": true, "local_shell_call": true}
 
-// uses notes that a tool is used, so that the model will be asked again. It matters where the
-// model's answers are not heard: then the conversation has what they bore.
+// uses records a tool call, after which the model is asked again. It matters if the model's
+// answers are not seen: then the conversation's file has their usage.
 func (s *codexStream) uses() {
 	if len(s.meter.answers) > 0 {
 		return
@@ -74,11 +75,11 @@ func (s *codexStream) uses() {
 	s.asks()
 }
 
-// counted takes what codex itself has counted, over all runs of the conversation.
+// counted takes codex's own count, over all runs of the conversation.
 func (s *codexStream) counted(all tokens) {
 	n := all.since(s.meter.before.tokens)
 	if sum(n.usage()) <= sum(s.heard.Used.Tokens) {
-		return // what was heard is as much, and more exact
+		return // the count from answers is as high, and more exact
 	}
 	usd, known := s.meter.cost(s.model, n)
 	s.meter.total(&s.heard.Used, usage{tokens: all, usd: usd})

@@ -9,13 +9,14 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// maxArg is the longest single argument that Linux passes to a program.
+// maxArg is the longest single argument that Linux passes to a program, in
+// bytes.
 const maxArg = 128<<10 - 1
 
-// commandRunner runs any program from an argument template. {prompt},
-// {model} and {session_id} fill whole arguments or parts of one; nothing is
-// split and no shell sees them. A template without {prompt} gets the prompt
-// on standard input.
+// commandRunner runs any program from an argument template. {prompt}, {model}
+// and {session_id} fill whole arguments or parts of one; nothing is split,
+// and no shell sees them. A template without {prompt} gets the prompt on
+// standard input.
 type commandRunner struct{ commonRunner }
 
 func newCommand(o Options) (Runner, error) {
@@ -42,8 +43,8 @@ func (c commandRunner) Plan(t Task) (Plan, error) {
 		}
 		usesPrompt = usesPrompt || strings.Contains(a, "{prompt}")
 		filled := fill.Replace(a)
-		// An argument that is all placeholder must not turn into an option
-		// of the program by what a stranger put into it.
+		// An argument that consists of a placeholder must not become an option of the
+		// program through untrusted text.
 		if strings.HasPrefix(a, "{") && strings.HasPrefix(filled, "-") && !slices.Contains(c.opt.Command[:i], "--") {
 			return Plan{}, fmt.Errorf("argument %d would begin with '-' and be taken for an option; put \"--\" before it in the command, or {prompt} behind a prefix", i)
 		}
@@ -58,8 +59,8 @@ func (c commandRunner) Plan(t Task) (Plan, error) {
 	return p, nil
 }
 
-// CheckBudget takes any: a program does not say what it uses, and as a rule asks no model. A
-// director with a budget for the day has one for each run.
+// CheckBudget accepts any budget: a program does not report usage, and usually calls no
+// model. A director with a daily budget sets a budget for every run.
 func (commandRunner) CheckBudget(signalbox.Budget, string) error { return nil }
 
 type commandStream struct{ trouble }

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Demo is an agent that costs nothing: it prints a few lines for about a
-// second and answers. Words in the prompt steer it:
+// Demo is an agent without costs: it prints a few lines for about a second
+// and answers. Words in the prompt control it:
 //
 //	sleep 3s      run for just that long (any Go duration up to an hour)
 //	print 1MB     print that much (KB, MB; at most 1000 MB)
@@ -38,10 +38,10 @@ var (
 	demoCall  = regexp.MustCompile(`\bcall ([A-Za-z0-9_.-]{1,128}) for ([0-9][0-9.a-zµ]*)\b`)
 )
 
-// Inside is true: a run is a few pauses.
+// Inside is true: a run only sleeps and prints.
 func (Demo) Inside() bool { return true }
 
-// Model accepts every model and tier, since none is used.
+// Model accepts every model and tier, because it uses none.
 func (Demo) Model(model, tier, fallback string) (string, error) {
 	for _, m := range []string{model, tier, fallback} {
 		if m != "" {
@@ -51,7 +51,7 @@ func (Demo) Model(model, tier, fallback string) (string, error) {
 	return "demo", nil
 }
 
-// CheckBudget takes any: a run says what it spends.
+// CheckBudget accepts any budget: a run reports what it spends.
 func (Demo) CheckBudget(signalbox.Budget, string) error { return nil }
 
 // Plan runs the prompt within this process.
@@ -94,12 +94,12 @@ func demo(ctx context.Context, t Task, out io.Writer) Outcome {
 		if uses = n; err != nil {
 			return Outcome{ErrType: "tool_error", ErrMessage: err.Error(), ToolCount: uses}
 		}
-		began = began.Add(time.Since(calling)) // the steps after it take as long as those before
+		began = began.Add(time.Since(calling)) // the remaining steps take as long as planned
 	}
 	return demoOutcome(t, uses)
 }
 
-// demoUsed is what a run has used after that part of its steps.
+// demoUsed is the usage of a run after this part of its steps.
 func demoUsed(prompt string, step, steps int) (u Used) {
 	words := int64(len(strings.Fields(prompt)))
 	u.Tokens = api.TokenUsage{Input: words, Output: words + 4}
@@ -129,7 +129,7 @@ func demoOutcome(t Task, uses int64) Outcome {
 	return o
 }
 
-// demoFlood prints the size asked for, in lines of 64 bytes.
+// demoFlood prints the requested size, in lines of 64 bytes.
 func demoFlood(ctx context.Context, out io.Writer, m []string) bool {
 	n, _ := strconv.Atoi(m[1])
 	switch strings.ToUpper(m[2]) {
@@ -149,7 +149,7 @@ func demoFlood(ctx context.Context, out io.Writer, m []string) bool {
 	return ctx.Err() == nil
 }
 
-// pause waits d and reports whether the context still stands.
+// pause waits for d, and reports whether ctx is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -162,11 +162,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// demoPatience is how long a call waits for its director to come back.
+// demoPatience is how long a call waits for its director to return.
 const demoPatience = 2 * time.Minute
 
-// demoCalls makes the calls of tools that a prompt asks for, one after the
-// other, and returns how many it made.
+// demoCalls makes the tool calls that a prompt asks for, one after the other,
+// and returns how many it made.
 func demoCalls(ctx context.Context, t Task, out io.Writer) (made int64, err error) {
 	asked := demoCall.FindAllStringSubmatch(t.Prompt, -1)
 	if len(asked) == 0 {
@@ -193,8 +193,9 @@ func demoCalls(ctx context.Context, t Task, out io.Writer) (made int64, err erro
 	return made, nil
 }
 
-// demoUse makes one call, and prints how it fares. What the demo calls has no
-// effect: so a call whose director was killed is made again when that is back.
+// demoUse makes one call and prints its progress. Calls of the demo have no
+// side effects, so a call whose director was killed is repeated when the
+// director is back.
 func demoUse(ctx context.Context, c *client.Client, t Task, tool string, long time.Duration, out io.Writer) error {
 	arguments, err := json.Marshal(map[string]any{"about": oneLine(t.Prompt, 80), "seconds": long.Seconds()})
 	if err != nil {
@@ -227,8 +228,8 @@ func demoUse(ctx context.Context, c *client.Client, t Task, tool string, long ti
 	return nil
 }
 
-// demoExecution names the run to the director, which believes it of the
-// agent's own token alone.
+// demoExecution names the run to the director, which accepts it only with the
+// agent's own token.
 func demoExecution(t Task) string {
 	if env(t.Env, "SIGNALBOX_TOKEN") == "" {
 		return ""
@@ -236,7 +237,7 @@ func demoExecution(t Task) string {
 	return env(t.Env, "SIGNALBOX_QUEUE_ID")
 }
 
-// demoText is the first text of a tool's answer.
+// demoText returns the first text of a tool's answer.
 func demoText(r api.ToolResult) string {
 	var blocks []struct{ Type, Text string }
 	if json.Unmarshal(r.Content, &blocks) != nil {

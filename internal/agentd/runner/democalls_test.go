@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// gate is a director that has tools, as far as a demo agent calls them.
+// gate is a fake director with tools, as far as a demo agent calls them.
 func gate(t *testing.T, answer func(w http.ResponseWriter, tool string, body api.ToolCall)) string {
 	t.Helper()
 	s := httptest.NewServer(handshake.Serve("sbxa_1", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +53,8 @@ func runDemo(t *testing.T, prompt, director string) (runner.Outcome, string) {
 	return p.Func(ctx, &out), out.String()
 }
 
-// TestDemoCallsTools shows that a demo agent calls what its prompt names, in
-// order, and says that it waits.
+// TestDemoCallsTools: a demo agent calls the tools that its prompt names, in
+// order, and reports when it waits.
 func TestDemoCallsTools(t *testing.T) {
 	var called []string
 	url := gate(t, func(w http.ResponseWriter, tool string, body api.ToolCall) {
@@ -76,8 +76,8 @@ func TestDemoCallsTools(t *testing.T) {
 	}
 }
 
-// TestDemoCallFails shows each way in which a call fails: the run does too,
-// with the reason.
+// TestDemoCallFails: if a call fails, in any way, the run fails with the
+// reason.
 func TestDemoCallFails(t *testing.T) {
 	broken := gate(t, func(w http.ResponseWriter, tool string, _ api.ToolCall) {
 		if tool == "broken" {
@@ -100,8 +100,8 @@ func TestDemoCallFails(t *testing.T) {
 	}
 }
 
-// TestDemoCallSurvivesDirectorRestart shows that a call is made again when its
-// director is back.
+// TestDemoCallSurvivesDirectorRestart: a call is repeated when its director is
+// back.
 func TestDemoCallSurvivesDirectorRestart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestDemoCallSurvivesDirectorRestart(t *testing.T) {
 	addr, cut := l.Addr().String(), make(chan struct{})
 	first := &http.Server{}
 	first.Handler = handshake.Serve("sbxa_1", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		first.Close() // the director is killed in the middle of the call
+		first.Close() // the director is killed during the call
 		close(cut)
 	}))
 	go first.Serve(l)
@@ -132,7 +132,7 @@ func TestDemoCallSurvivesDirectorRestart(t *testing.T) {
 	}
 }
 
-// TestDemoPromptsWithoutCalls shows that the word alone calls nothing.
+// TestDemoPromptsWithoutCalls: the word alone calls nothing.
 func TestDemoPromptsWithoutCalls(t *testing.T) {
 	for _, prompt := range []string{"call me", "call ana for help", "recall browse for 3s"} {
 		if o, said := runDemo(t, "sleep 1ms "+prompt, ""); strings.Contains(said, "calling") || o.ErrMessage != "" {

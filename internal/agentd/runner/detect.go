@@ -36,8 +36,8 @@ func OnPath() (found []DetectedCLI) {
 	return found
 }
 
-// Version asks the CLI for its version, for at most 10 s; it is empty when the CLI
-// would not say. Some take seconds to start.
+// Version asks the CLI for its version, for at most 10 s; it is empty if the CLI
+// does not answer. Some CLIs take seconds to start.
 func (f DetectedCLI) Version(ctx context.Context) string {
 	out, err := f.output(ctx, "--version")
 	if err != nil {
@@ -46,7 +46,8 @@ func (f DetectedCLI) Version(ctx context.Context) string {
 	return versionForm.FindString(out)
 }
 
-// output is what the CLI prints with an option that asks nobody, within 10 s.
+// output returns what the CLI prints with an option that needs no model,
+// within 10 s.
 func (f DetectedCLI) output(ctx context.Context, option string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -56,19 +57,19 @@ func (f DetectedCLI) output(ctx context.Context, option string) (string, error) 
 	return string(out), err
 }
 
-// Login is whose account a coding CLI spends, as far as it can be told without
-// asking its model.
+// Login is the account that a coding CLI uses, as far as it is known without a
+// request to its model.
 type Login struct {
-	// Known is false where the CLI did not say; Text then says why.
+	// Known is false if the CLI did not say; Text then has the reason.
 	Known bool
-	In    bool   // it has a key or login to work with
-	Text  string // a sentence without its end, such as "spends the account of CODEX_API_KEY"
+	In    bool   // it has a usable key or login
+	Text  string // a sentence without its full stop, such as "spends the account of CODEX_API_KEY"
 }
 
-// loginTime bounds a question to a CLI.
+// loginTime bounds a query of a CLI.
 const loginTime = 5 * time.Second
 
-// LoginOf asks the CLI of a kind at path, as it would run with that home and
+// LoginOf asks the CLI of a kind at path, as it would run with this home and
 // environment.
 func LoginOf(ctx context.Context, kind, path, home string, environ []string) Login {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, "CLAUDE_CONFIG_DIR=") }) // as for runs
@@ -84,8 +85,8 @@ func LoginOf(ctx context.Context, kind, path, home string, environ []string) Log
 	return Login{Text: "its account is not known"}
 }
 
-// runCommand runs a command of a CLI and returns what it prints on both outputs. An
-// exit status of its own is no error.
+// runCommand runs a command of a CLI and returns its output and its error output. A
+// nonzero exit status is not an error.
 func runCommand(ctx context.Context, environ []string, argv ...string) (out, complaint string, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
@@ -133,8 +134,8 @@ func claudeLogin(ctx context.Context, path string, environ []string) Login {
 	return Login{Known: true, In: true, Text: "spends the account " + oneLine(Plain(who), 120)}
 }
 
-// codexLoginOf knows that codex exec takes CODEX_API_KEY before its login, and
-// OPENAI_API_KEY not at all unless a provider of its configuration names that.
+// codexLoginOf takes into account that codex exec prefers CODEX_API_KEY to its
+// login, and ignores OPENAI_API_KEY unless a configured provider names it.
 func codexLoginOf(ctx context.Context, path, folder string, environ []string) Login {
 	if text, err := os.ReadFile(filepath.Join(folder, "config.toml")); err == nil {
 		if name := codexSetting(string(text), "", "model_provider"); name != "" && name != "openai" {
@@ -149,7 +150,7 @@ func codexLoginOf(ctx context.Context, path, folder string, environ []string) Lo
 	for line := range strings.Lines(Plain(out + complaint)) {
 		switch line = strings.TrimSpace(line); {
 		case status == 0 && strings.HasPrefix(line, "Logged in"):
-			how, _, _ := strings.Cut(line, " - ") // then comes a piece of the key
+			how, _, _ := strings.Cut(line, " - ") // part of the key follows
 			return Login{Known: true, In: true, Text: "spends the account that it is l" + oneLine(how, 120)[1:]}
 		case line == "Not logged in":
 			return Login{Known: true, Text: "not logged in: run codex login, or set CODEX_API_KEY"}
@@ -165,9 +166,9 @@ func because(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// opencodeLogin reads the logins that opencode has. Which it spends depends on
-// the provider of its model, whose key may stand in its configuration or in a
-// variable too.
+// opencodeLogin reads the logins that opencode has. The provider of its model
+// decides which one it uses; that provider's key may also be in its
+// configuration or in a variable.
 func opencodeLogin(home string) Login {
 	var logins map[string]json.RawMessage
 	if err := readJSON(filepath.Join(home, ".local", "share", "opencode", "auth.json"), &logins); err != nil {
@@ -185,7 +186,7 @@ func opencodeLogin(home string) Login {
 }
 
 const (
-	maxSystemPrompt = 100_000 // bytes; it is one argument (maxArg), which may grow as it is quoted
+	maxSystemPrompt = 100_000 // bytes; it is a single argument (maxArg), and quoting may lengthen it
 	maxAllowedTools = 100
 )
 
@@ -199,9 +200,9 @@ func checkSystemPrompt(text string) error {
 	return nil
 }
 
-// claudeTool is a tool's name, of the CLI's own or of an MCP server, and a
-// pattern of what it may be used for. None can be read as an option, and none
-// can be read as two. It is compiled where it is used: that takes long.
+// claudeTool matches the name of a tool, of the CLI or of an MCP server, with
+// an optional pattern. A match cannot be taken for an option or for two
+// tools. It is compiled on first use, because that takes long.
 var claudeTool = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,63}|mcp__[A-Za-z0-9_.*-]{1,190})(\([^(),\x00-\x1f\x7f]{1,200}\))?$`)
 })
@@ -222,11 +223,11 @@ func (c claudeRunner) CheckExtras(allowedTools []string, systemPrompt string) er
 	return checkSystemPrompt(systemPrompt)
 }
 
-// toolArgs has the CLI offer only the tools that a task allows, if it names
-// any, and use without asking what the agent's configuration allows of them.
-// A task never gets more than that: the permission mode is the agent's. The
-// tools of the gateway are allowed in every mode: what they may do is up to
-// the director.
+// toolArgs makes the CLI offer only the tools that a task allows, if it names
+// any, and run without asking those of them that the agent's configuration
+// allows. A task never gets more than that: the permission mode belongs to
+// the agent. The gateway's tools are allowed in every mode: the director
+// decides what they may do.
 func (c claudeRunner) toolArgs(only []string, gateway bool) []string {
 	allowed := slices.Clone(c.opt.AllowedTools)
 	var args []string
@@ -246,7 +247,7 @@ func (c claudeRunner) toolArgs(only []string, gateway bool) []string {
 	return args
 }
 
-// builtin are the names of the CLI's own tools among those.
+// builtin returns the names of the CLI's own tools in a list.
 func builtin(tools []string) []string {
 	var names []string
 	for _, tool := range tools {
@@ -257,7 +258,7 @@ func builtin(tools []string) []string {
 	return names
 }
 
-// intersect is what both lists allow: a name with a pattern is part of the name.
+// intersect returns what both lists allow; a pattern is part of a tool's name.
 func intersect(granted, only []string) []string {
 	var both []string
 	for _, g := range granted {
@@ -288,7 +289,7 @@ func splitTool(tool string) (name string, pattern bool) {
 	return name, pattern
 }
 
-// clip makes a stranger's text fit for a message.
+// clip shortens untrusted text for a message.
 func clip(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -37,7 +37,7 @@ func TestExtrasCannotInjectFlags(t *testing.T) {
 	}
 }
 
-// A task may use fewer tools than its agent, never more.
+// A task may use fewer tools than its agent allows, never more.
 func TestAllowedToolsOnlyRestrict(t *testing.T) {
 	for _, c := range []struct {
 		granted, only []string

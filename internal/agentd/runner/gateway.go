@@ -14,41 +14,40 @@ import (
 	"time"
 )
 
-// Gateway is the MCP endpoint of the director whose run this is. The CLIs find
-// its address and the run's token in the environment (SIGNALBOX_DIRECTOR,
-// SIGNALBOX_TOKEN, SIGNALBOX_QUEUE_ID): neither a command line nor a file has
-// the token.
+// Gateway is the MCP endpoint of the run's director. The CLIs find its URL and
+// the run's token in the environment (SIGNALBOX_DIRECTOR, SIGNALBOX_TOKEN,
+// SIGNALBOX_QUEUE_ID): neither a command line nor a file has the token.
 type Gateway struct {
-	Servers []string // MCP servers behind it, which the CLI must not start by itself
+	Servers []string // MCP servers behind it, which the CLI must not start itself
 	Dir     string   // folder of the run, for files that the CLI reads
 }
 
-// gatewayName is what the CLIs call the gateway: its tools are
+// gatewayName is the CLIs' name for the gateway: its tools are
 // mcp__signalbox__SERVER__TOOL.
 const gatewayName = "signalbox"
 
-// callSeconds bounds a call of a tool, the time in line included: the longest
-// wait that a tool queue can be given.
+// callSeconds bounds a tool call, including the time in the queue: the
+// longest wait that a tool queue can be given.
 const callSeconds = 24 * 3600
 
-// SpeaksMCP reports whether runs of a kind can be pointed at a gateway.
+// SpeaksMCP reports whether runs of a kind can use a gateway.
 func SpeaksMCP(kind string) bool { return kind == "claude" || kind == "codex" || kind == "opencode" }
 
-// endpoint is where a run finds the gateway, by its environment.
+// endpoint is the gateway as a run finds it in its environment.
 type endpoint struct {
 	url, token, execution string
 }
 
 func endpointOf(environ []string) endpoint {
 	e := endpoint{url: strings.TrimRight(env(environ, "SIGNALBOX_DIRECTOR"), "/") + "/mcp", token: env(environ, "SIGNALBOX_TOKEN")}
-	if e.token != "" { // the execution is believed from its agent alone, and refused from others
+	if e.token != "" { // the director accepts an execution only from its agent, and refuses it from others
 		e.execution = env(environ, "SIGNALBOX_QUEUE_ID")
 	}
 	return e
 }
 
-// headers are those of each request, with the variables written as the CLI
-// expands them.
+// headers are the headers of each request, with variables in the syntax that
+// the CLI expands.
 func (e endpoint) headers(variable func(name string) string) map[string]string {
 	h := map[string]string{}
 	if e.token != "" {
@@ -60,9 +59,9 @@ func (e endpoint) headers(variable func(name string) string) map[string]string {
 	return h
 }
 
-// claudeGateway are the options that connect Claude Code to the gateway. Its
-// own servers of the same names are denied to it by a setting, wherever they
-// are configured; the user's other servers stay.
+// claudeGateway returns the options that connect Claude Code to the gateway.
+// A setting denies its own servers of the same names, wherever they are
+// configured; the user's other servers stay.
 func (c claudeRunner) claudeGateway(t Task) (args []string, err error) {
 	g := t.Gateway
 	entry := map[string]any{"type": "http", "url": "${SIGNALBOX_DIRECTOR}/mcp"}
@@ -94,8 +93,8 @@ func (c claudeRunner) claudeGateway(t Task) (args []string, err error) {
 	return append(args, "--settings="+file), nil
 }
 
-// claudeSettings are those that the agent's own arguments give, of which the
-// CLI reads the last alone.
+// claudeSettings returns the settings in the agent's own arguments; the CLI
+// reads only the last ones.
 func claudeSettings(args []string, dir string) (map[string]any, error) {
 	value := ""
 	for i, a := range args {
@@ -126,8 +125,8 @@ func claudeSettings(args []string, dir string) (map[string]any, error) {
 }
 
 // offersGateway reports whether a run of Claude Code gets the gateway. A task
-// that names the tools it may use gets it only for tools of it, and not in a
-// mode that would run the others unasked.
+// that names its allowed tools gets it only if they include gateway tools,
+// and not in a mode that would run the other tools without asking.
 func (c claudeRunner) offersGateway(t Task) bool {
 	if t.Gateway == nil || len(t.AllowedTools) == 0 {
 		return t.Gateway != nil
@@ -135,13 +134,14 @@ func (c claudeRunner) offersGateway(t Task) bool {
 	return c.opt.Permission != "bypassPermissions" && slices.ContainsFunc(t.AllowedTools, ofGateway)
 }
 
-// ofGateway reports whether a rule of Claude Code is for the gateway's tools.
+// ofGateway reports whether a rule of Claude Code concerns the gateway's
+// tools.
 func ofGateway(tool string) bool {
 	return tool == "mcp__"+gatewayName || strings.HasPrefix(tool, "mcp__"+gatewayName+"__")
 }
 
-// codexGateway are the options that connect codex to the gateway, and switch
-// off its own servers of the same names.
+// codexGateway returns the options that connect codex to the gateway and
+// switch off its own servers of the same names.
 func (c codexRunner) codexGateway(t Task, bin string) (args, notes []string) {
 	own, err := c.list(bin, t)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c codexRunner) codexGateway(t Task, bin string) (args, notes []string) {
 	}
 	name := gatewayName
 	for _, s := range own {
-		if s.Name == gatewayName && s.Stdio { // an entry of both kinds is none
+		if s.Name == gatewayName && s.Stdio { // an entry of both kinds is invalid
 			name = gatewayName + "_gateway"
 		}
 	}
@@ -169,11 +169,11 @@ func (c codexRunner) codexGateway(t Task, bin string) (args, notes []string) {
 	return append(args, "-c", "mcp_servers."+name+"={"+strings.Join(entry, ",")+"}"), notes
 }
 
-// opencodeVar holds a configuration that comes on top of opencode's others.
+// opencodeVar is a configuration that is merged over opencode's others.
 const opencodeVar = "OPENCODE_CONFIG_CONTENT"
 
-// opencodeGateway is the variable that connects opencode to the gateway, and
-// switches off its own servers of the same names.
+// opencodeGateway returns the variable that connects opencode to the gateway
+// and switches off its own servers of the same names.
 func opencodeGateway(t Task) (string, error) {
 	config := map[string]any{}
 	if given := env(t.Env, opencodeVar); given != "" {
@@ -201,7 +201,7 @@ func opencodeGateway(t Task) (string, error) {
 	return opencodeVar + "=" + string(text), err
 }
 
-// section is the object under a key, made where there is none.
+// section returns the object under a key, creating it if needed.
 func section(of map[string]any, key string) map[string]any {
 	s, ok := of[key].(map[string]any)
 	if !ok {
@@ -222,14 +222,14 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// OwnServer is an MCP server that a CLI is configured with by its user.
+// OwnServer is an MCP server that the user configured for a CLI.
 type OwnServer struct {
 	Name  string
-	Stdio bool // it is a program that the CLI starts
+	Stdio bool // the CLI starts it as a program
 }
 
-// OwnServers lists the MCP servers that a CLI starts by itself in a folder, by
-// name: what its user configured, as far as that can be read.
+// OwnServers lists the MCP servers that a CLI itself starts in a folder, by
+// name: what the user configured, as far as that can be read.
 func (c claudeRunner) OwnServers(home, dir string, _ []string) ([]OwnServer, error) {
 	type listed struct {
 		MCPServers map[string]mcpEntry `json:"mcpServers"`
@@ -250,8 +250,8 @@ type mcpEntry struct {
 	Enabled *bool           `json:"enabled"`
 }
 
-// own merges what several files configure. A name that is switched off counts
-// as not there.
+// own merges the configuration of several files. A name that is switched off
+// counts as missing.
 func own(files ...map[string]mcpEntry) []OwnServer {
 	all := map[string]OwnServer{}
 	for _, f := range files {
@@ -309,7 +309,7 @@ func (c codexRunner) list(bin string, t Task) ([]OwnServer, error) {
 	return servers, nil
 }
 
-// OwnServers reads opencode's files, the user's and those of the folder.
+// OwnServers reads opencode's files: the user's and those in the folder.
 func (opencodeRunner) OwnServers(home, dir string, _ []string) ([]OwnServer, error) {
 	var files []map[string]mcpEntry
 	var errs []error
@@ -325,7 +325,7 @@ func (opencodeRunner) OwnServers(home, dir string, _ []string) ([]OwnServer, err
 	return own(files...), errors.Join(errs...)
 }
 
-// readJSON reads a file that may have comments; one that does not exist is
+// readJSON reads a file that may have comments. A missing file counts as
 // empty.
 func readJSON(path string, into any) error {
 	text, err := os.ReadFile(path)
@@ -341,7 +341,7 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// withoutComments makes JSON of JSON with comments and trailing commas.
+// withoutComments removes comments and trailing commas from JSON.
 func withoutComments(text []byte) []byte {
 	var out []byte
 	inText := false

@@ -55,7 +55,7 @@ func TestGatewayTokenIsOnlyInEnvironment(t *testing.T) {
 		if strings.Contains(all, runToken) || !strings.Contains(all, "SIGNALBOX_TOKEN") || !strings.Contains(all, "SIGNALBOX_QUEUE_ID") {
 			t.Errorf("%s: %s", kind, all)
 		}
-		// Without a token the director believes no execution, and refuses it.
+		// Without a token the director accepts no execution.
 		task = connected(t, t.TempDir(), "SIGNALBOX_QUEUE_ID=queue-1")
 		p = plan(t, must(t, kind, o), task)
 		all = strings.Join(p.Argv, " ") + strings.Join(p.Env, " ")
@@ -111,8 +111,8 @@ func TestClaudeGateway(t *testing.T) {
 	}
 }
 
-// codex refuses to start with a switch for a server that it does not have, or
-// with an entry that is a program and an address.
+// codex refuses to start with an option for a server that it does not have,
+// and with an entry that is both a program and a URL.
 func TestCodexGateway(t *testing.T) {
 	own := `echo '[{"name":"git","enabled":true,"transport":{"type":"stdio"}},{"name":"mail","enabled":true,"transport":{"type":"stdio"}},{"name":"signalbox","enabled":true,"transport":{"type":"stdio"}}]'`
 	p := plan(t, must(t, "codex", listingCodex(t, own)), connected(t, t.TempDir()))

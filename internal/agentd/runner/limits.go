@@ -21,7 +21,7 @@ const (
 	refusedLogin = "login_refused"
 )
 
-// How a limit is known, api.AgentLimit.Source.
+// Values of api.AgentLimit.Source: how a limit is known.
 const (
 	byEvent  = "event"
 	byHeader = "header"
@@ -29,25 +29,25 @@ const (
 	byGuess  = "guess"
 )
 
-// DefaultLimitWait is Options.LimitWait where that is 0.
+// DefaultLimitWait replaces an Options.LimitWait of 0.
 const DefaultLimitWait = 20 * time.Second
 
-// Heard is what a run has heard of its provider. Its parts are not changed later.
+// Heard is what a run has learnt from its provider. Its parts are immutable.
 type Heard struct {
-	// ErrType and Limit are of the limit that the CLI has met and not got over:
-	// usage_limit, overloaded, login_refused or OverBudget; "" and nil for none. A run that
-	// fails now fails for it. OverBudget has no Limit.
+	// ErrType and Limit describe the limit that the CLI has met and not yet got past:
+	// usage_limit, overloaded, login_refused or OverBudget; "" and nil for none. If the run
+	// fails now, this is the reason. OverBudget has no Limit.
 	ErrType string
 	Limit   *api.AgentLimit
-	// Patience is how long the CLI may be silent from now on before its run is
-	// ended for Limit; 0: as long as it likes.
+	// Patience is how long the CLI may stay silent from now on before its run is
+	// ended because of Limit; 0: without limit.
 	Patience   time.Duration
-	Windows    []api.AccountWindow // as the provider said them last, each name once
+	Windows    []api.AccountWindow // the provider's latest values, each name once
 	AnsweredAt time.Time           // when the model last answered; zero: not in this run
-	Used       Used                // so far; at the end all of it
+	Used       Used                // so far; complete at the end
 }
 
-// After adds what an earlier program of the same run has heard.
+// After adds what an earlier program of the same run has learnt.
 func (h Heard) After(earlier Heard) Heard {
 	h.Windows = MergeWindows(earlier.Windows, h.Windows)
 	if h.AnsweredAt.IsZero() {
@@ -57,13 +57,13 @@ func (h Heard) After(earlier Heard) Heard {
 	return h
 }
 
-// trouble is what most streams keep of what goes wrong.
+// trouble is the error state that most streams share.
 type trouble struct {
 	text     string
 	hopeless bool
 	heard    Heard
 	meter    meter
-	refusals int              // one after another, for too many requests
+	refusals int              // consecutive refusals for too many requests
 	wait     time.Duration    // Options.LimitWait
 	now      func() time.Time // nil: time.Now
 }
@@ -84,19 +84,19 @@ func (t *trouble) clock() time.Time {
 	return time.Now()
 }
 
-// over notes that the CLI goes on.
+// over records that the CLI continues.
 func (t *trouble) over() {
 	t.text, t.hopeless, t.refusals = "", false, 0
 	t.heard.ErrType, t.heard.Limit, t.heard.Patience = "", nil, 0
 }
 
-// answered notes that the model answers.
+// answered records that the model answers.
 func (t *trouble) answered() {
 	t.over()
 	t.heard.AnsweredAt = t.clock().UTC()
 }
 
-// limited notes a limit that the CLI has met.
+// limited records a limit that the CLI has met.
 func (t *trouble) limited(errType string, l api.AgentLimit) {
 	l.Text = cmp.Or(limitText(l.Text), "the provider refused a request")
 	l.Began = !t.heard.AnsweredAt.IsZero()
@@ -113,10 +113,10 @@ func (t *trouble) limited(errType string, l api.AgentLimit) {
 	}
 }
 
-// throttled notes that the provider answered a request with 429 and that the CLI
-// will ask again: after that wait if it is known, else 0. The run is ended where
-// that takes too long, and at the second time in a row. Till then it is to be heard of
-// within LimitWait of the time that it waits.
+// throttled records that the provider answered a request with 429 and that the CLI
+// will retry it, after wait if that is known, else 0. The run is ended if the wait is
+// too long, and at the second 429 in a row. Otherwise the CLI must show activity
+// within LimitWait after the wait.
 func (t *trouble) throttled(wait time.Duration, l api.AgentLimit) {
 	if wait > 0 && l.ResetsAt == nil {
 		at := t.clock().Add(wait).UTC()
@@ -128,17 +128,17 @@ func (t *trouble) throttled(wait time.Duration, l api.AgentLimit) {
 	t.heard.Patience = t.wait + wait
 }
 
-// maxWindows bounds what is kept; a provider has a handful.
+// maxWindows is how many windows are kept; a provider has a handful.
 const maxWindows = 16
 
 var windowName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$`)
 
-// window notes how much of a limit is used.
+// window records how much of a limit is used.
 func (t *trouble) window(w api.AccountWindow) {
 	t.heard.Windows = addWindow(t.heard.Windows, w)
 }
 
-// addWindow is list with w in it, in place of what has its name.
+// addWindow returns list with w, which replaces a window of the same name.
 func addWindow(list []api.AccountWindow, w api.AccountWindow) []api.AccountWindow {
 	if !windowName.MatchString(w.Name) || math.IsNaN(w.UsedPercent) || math.IsInf(w.UsedPercent, 0) {
 		return list
@@ -157,7 +157,8 @@ func addWindow(list []api.AccountWindow, w api.AccountWindow) []api.AccountWindo
 	return append(list, w)
 }
 
-// MergeWindows is list with each of news in it, in place of what has its name.
+// MergeWindows returns list with each of news, which replace windows of the
+// same name.
 func MergeWindows(list, news []api.AccountWindow) []api.AccountWindow {
 	for _, w := range news {
 		list = addWindow(list, w)
@@ -165,13 +166,13 @@ func MergeWindows(list, news []api.AccountWindow) []api.AccountWindow {
 	return list
 }
 
-// IsVague reports whether the end of a usage limit is known from a sentence for people at best.
+// IsVague reports whether the end of a usage limit is known at best from a message for people.
 func IsVague(errType string, l *api.AgentLimit) bool {
 	return errType == usageLimit && l != nil && (l.Source == byText || l.Source == byGuess)
 }
 
-// ExactLimit is a usage limit with its end as the windows that are used up say it, where any is:
-// a CLI knows that more exactly than its sentence does.
+// ExactLimit returns a usage limit with its end taken from the windows that are used up, if
+// there are any: they are more exact than the CLI's message.
 func ExactLimit(l api.AgentLimit, windows []api.AccountWindow) api.AgentLimit {
 	for _, w := range windows {
 		if w.UsedPercent >= 100 && w.ResetsAt != nil && (l.Window == "" || l.ResetsAt == nil || w.ResetsAt.After(*l.ResetsAt)) {
@@ -181,7 +182,7 @@ func ExactLimit(l api.AgentLimit, windows []api.AccountWindow) api.AgentLimit {
 	return l
 }
 
-// limitFailure is the outcome of a CLI that ended at the limit it has met.
+// limitFailure is the outcome of a CLI that ended at a limit.
 func (t *trouble) limitFailure(kind, message string, x Exit, o Outcome) Outcome {
 	o.Limit = t.heard.Limit
 	if t.heard.ErrType == refusedLogin {
@@ -190,12 +191,12 @@ func (t *trouble) limitFailure(kind, message string, x Exit, o Outcome) Outcome 
 	return failed(t.heard.ErrType, message, x, o)
 }
 
-// limitText makes a provider's words one line of at most 300 bytes.
+// limitText shortens a provider's text to one line of at most 300 bytes.
 func limitText(s string) string {
 	return oneLine(strings.Join(strings.Fields(Plain(strings.ToValidUTF8(s, "\uFFFD"))), " "), 296)
 }
 
-// epoch is an instant in seconds since 1970, nil for what is none.
+// epoch converts seconds since 1970, and returns nil for an invalid value.
 func epoch(seconds float64) *time.Time {
 	const year10000 = 253402300800
 	if !(seconds >= 1 && seconds < year10000) {
@@ -205,8 +206,8 @@ func epoch(seconds float64) *time.Time {
 	return &at
 }
 
-// number is a number of a CLI's event. What is none, or is not finite, is 0: one
-// strange member must not hide its event.
+// number is a number in a CLI's event. An invalid or infinite number decodes to
+// 0, so that one unexpected field does not lose the whole event.
 type number float64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -218,18 +219,19 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// count is a number of tokens of a CLI's event, from 0 to signalbox.MaxRunTokens; what is none is 0.
+// count is a number of tokens in a CLI's event, from 0 to signalbox.MaxRunTokens. Invalid values
+// decode to 0.
 type count int64
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *count) UnmarshalJSON(b []byte) error {
 	var n number
-	_ = n.UnmarshalJSON(b) // it fails for no form
+	_ = n.UnmarshalJSON(b) // never fails
 	*c = count(min(max(n, 0), signalbox.MaxRunTokens))
 	return nil
 }
 
-// word is a string of a CLI's event; what is none is "".
+// word is a string in a CLI's event. Anything else decodes to "".
 type word string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -249,12 +251,12 @@ var (
 	overloadWords = regexp.MustCompile(`(?i)\boverloaded\b|\bat capacity\b|\b(?:status|error|code|http)[:=( ]{1,3}529\b`)
 )
 
-// tellsLimit reports whether an error's text is of what a provider allows.
+// tellsLimit reports whether an error's text is about a provider's limit.
 func tellsLimit(text string) bool {
 	return usageWords.MatchString(text) && !strings.Contains(strings.ToLower(text), "disk quota")
 }
 
-// fromText notes the limit that an error's text tells of, if it does.
+// fromText records the limit in an error's text, if there is one.
 func (t *trouble) fromText(text string, zone *time.Location) {
 	switch {
 	case tellsLimit(text):
@@ -277,14 +279,14 @@ var (
 
 var unitSeconds = map[byte]float64{'d': 86400, 'h': 3600, 'm': 60, 's': 1}
 
-// justOver is how long ago a clock without a date may have shown its time for that to
-// be meant, and not tomorrow's: the message took its time to come.
+// justOver is how far in the past a time without a date may be and still mean today
+// rather than tomorrow: the message may have been delayed.
 const justOver = 10 * time.Minute
 
-// resetTime finds in a text for people when a limit ends: "in 3 hours 12 minutes",
-// "7:38 PM", "Nov 28th, 2026 9:06 PM", "3pm (Europe/Vienna)". A clock without a date
-// means the next time it shows that; times are of zone where none is named. Such
-// clocks say no seconds: a minute that has begun is taken to its end.
+// resetTime finds the end of a limit in a text for people: "in 3 hours 12 minutes",
+// "7:38 PM", "Nov 28th, 2026 9:06 PM", "3pm (Europe/Vienna)". A time without a date
+// means its next occurrence. A time without a zone is in zone. Such times have no
+// seconds, so the result is the end of the minute.
 func resetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	text = strings.Join(strings.Fields(text), " ")
 	if m := epochBehindBar.FindStringSubmatch(text); m != nil {
@@ -310,7 +312,7 @@ func resetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 	return time.Time{}, false
 }
 
-// durationOf reads how long it takes, from the beginning of s.
+// durationOf parses a duration at the beginning of s.
 func durationOf(s string) (time.Duration, bool) {
 	var seconds float64
 	found := false
@@ -338,7 +340,7 @@ func durationOf(s string) (time.Duration, bool) {
 
 func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	m := clockForm.FindStringSubmatch(s)
-	if m == nil || (m[5] == "" && m[6] == "") { // a bare number is no clock
+	if m == nil || (m[5] == "" && m[6] == "") { // a bare number is not a time
 		return time.Time{}, false
 	}
 	if named, err := time.LoadLocation(m[7]); err == nil && m[7] != "" {
@@ -385,7 +387,7 @@ func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	return at, year >= 1970
 }
 
-// zoneOf is the time zone in which a program with that environment writes.
+// zoneOf is the time zone that a program with this environment uses.
 func zoneOf(environ []string) *time.Location {
 	if name := env(environ, "TZ"); name != "" {
 		if zone, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// streamAt is the stream of a kind at an instant, in a home of its own.
+// streamAt is the stream of a kind at a fixed time, in a home of its own.
 func streamAt(t *testing.T, kind, home string, at time.Time) Stream {
 	t.Helper()
 	r, err := New(kind, Options{Binary: "/bin/sh"})
@@ -37,8 +37,8 @@ func streamAt(t *testing.T, kind, home string, at time.Time) Stream {
 	return p.Stream
 }
 
-// The lines are what the CLIs printed, each of the version in the name of its file, at
-// an endpoint that refused as providers do.
+// The lines are output of the CLIs, each of the version in the file's name, recorded
+// with an endpoint that refused as providers do.
 func TestLimitsAsTheCLIsTellThem(t *testing.T) {
 	at := time.Date(2026, 11, 27, 19, 8, 23, 0, time.UTC)
 	in := func(d time.Duration) string { return at.Add(d).Format(time.RFC3339) }
@@ -55,7 +55,7 @@ func TestLimitsAsTheCLIsTellThem(t *testing.T) {
 		"claude-2.1.329-seven-day-in-the-middle.jsonl": {typ: usageLimit, window: "seven_day", resets: day28, source: byEvent, began: true,
 			text: "You've hit your weekly limit · resets Nov 28, 9:06pm (UTC)", windows: "seven_day 101% " + day28},
 		"claude-2.1.329-bare-429.jsonl": {typ: usageLimit, source: byGuess, text: "the model's API answers 429 (rate_limit)", hopeless: true},
-		// It says that it waits for 34 s, with up to a quarter of its own.
+		// It reports a wait of 34 s, which includes up to a quarter of its own.
 		"claude-2.1.329-retry-after-30.jsonl":       {typ: usageLimit, resets: in(27592 * time.Millisecond), source: byHeader, text: "the model's API answers 429 (rate_limit)", hopeless: true},
 		"claude-2.1.329-retry-after-300-plan.jsonl": {typ: usageLimit, source: byEvent, text: "API Error: Server is temporarily limiting requests (not your usage limit) · Number of requests has exceeded your rate limit"},
 		"claude-2.1.329-retry-after-300-key.jsonl":  {typ: usageLimit, source: byEvent, text: "API Error: Request rejected (429) · Number of requests has exceeded your rate limit"},
@@ -116,8 +116,8 @@ func instant(at *time.Time) string {
 	return at.Truncate(time.Second).Format(time.RFC3339)
 }
 
-// What codex keeps of its limits in the conversation counts before its sentence, and
-// what an earlier run left there does not.
+// The limits that codex stored in the conversation have precedence over its message;
+// limits from an earlier run do not count.
 func TestCodexWindowsAreReadFromItsConversation(t *testing.T) {
 	const id = "01a21e6c-6e37-7d02-82f7-b96b42e3b329"
 	home := t.TempDir()
@@ -144,8 +144,8 @@ func TestCodexWindowsAreReadFromItsConversation(t *testing.T) {
 	}
 }
 
-// A sentence is of a limit where it speaks of what the account may do, and not of any
-// other limit, quota or number.
+// A text counts as a limit only if it is about what the account may do, not about
+// another limit, quota or number.
 func TestSentencesOfLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"Claude AI usage limit reached|1770170400":                     usageLimit,
@@ -198,7 +198,7 @@ func TestResetTimesInSentences(t *testing.T) {
 		"resets Jan 5, 9pm":                                  "2027-01-05T21:00:00+01:00", // of next year
 		"try again at Feb 3rd, 2027 12:05 AM.":               "2027-02-03T00:05:00+01:00",
 		"try again at Dec 31st, 9999 11:59 PM":               "9999-12-31T23:59:00+01:00",
-		"try again at Feb 3rd, 2020 12:05 PM":                "2020-02-03T12:05:00+01:00", // as it is said
+		"try again at Feb 3rd, 2020 12:05 PM":                "2020-02-03T12:05:00+01:00", // as given
 		"try again in 3 hours 12 minutes":                    "2026-02-03T21:42:10+01:00",
 		"Please try again in 1 day, 2 hours and 3 minutes.":  "2026-02-04T20:33:10+01:00",
 		"Please try again in 11.054s. Visit https://x.org":   "2026-02-03T18:30:21+01:00",
@@ -232,8 +232,8 @@ func TestResetTimesInSentences(t *testing.T) {
 	}
 }
 
-// Whatever an event claims, what is told of it can be told: one line, an instant that
-// JSON has, a share that is a number.
+// Whatever an event contains, the reported values are valid: one line of text, a time
+// that JSON can represent, a percentage that is a number.
 func TestLimitsOfHostileEvents(t *testing.T) {
 	event := func(info string) string { return `{"type":"rate_limit_event","rate_limit_info":` + info + `}` }
 	for line, want := range map[string]string{ // window, reset and share
@@ -268,7 +268,7 @@ func TestLimitsOfHostileEvents(t *testing.T) {
 	}
 }
 
-// wellFormed fails the test where what was heard cannot be told.
+// wellFormed fails the test if the recorded values are not valid.
 func wellFormed(t *testing.T, h Heard) {
 	t.Helper()
 	if _, err := json.Marshal(h); err != nil {
@@ -282,7 +282,7 @@ func wellFormed(t *testing.T, h Heard) {
 	}
 }
 
-// What was a limit is none any more when the model answers.
+// A limit ends when the model answers.
 func TestLimitThatIsOver(t *testing.T) {
 	at := time.Unix(1795807102, 0)
 	for kind, lines := range map[string][]string{
@@ -307,7 +307,7 @@ func TestLimitThatIsOver(t *testing.T) {
 		t.Errorf("%+v, %+v", h, h.Limit)
 	}
 	if o := s.Outcome(Exit{Text: "exit status 1"}); o.ErrType != "no_result" || o.Limit != nil {
-		t.Errorf("%+v", o) // it did not fail for that
+		t.Errorf("%+v", o) // it did not fail because of the limit
 	}
 	s.StderrLine([]byte(`level=ERROR message="stream error" session.id=ses_1aB small=false error.error="AI_APICallError: Too Many Requests"`))
 	if s.Session() != "ses_1aB" || s.Heard().ErrType != usageLimit {
@@ -321,7 +321,7 @@ func TestLimitThatIsOver(t *testing.T) {
 	if o := s.Outcome(Exit{}); o.ErrType != usageLimit || o.Limit.Source != byHeader || !o.Limit.Began || o.Limit.ResetsAt.Sub(at) != 90*time.Second {
 		t.Errorf("%+v %+v", o, o.Limit)
 	}
-	// Codex's log tells that its model writes; that an answer has failed is none.
+	// Codex's log shows that its model writes; a failed answer does not count.
 	codex := streamAt(t, "codex", t.TempDir(), at)
 	for line, answers := range map[string]bool{`{"type":"response.failed"}`: false, `{"type":"response.output_text.delta"}`: true} {
 		codex.StderrLine([]byte("x TRACE codex_api::sse::responses: SSE event: " + line))
@@ -331,7 +331,7 @@ func TestLimitThatIsOver(t *testing.T) {
 	}
 }
 
-// Both vendors, and those that are compatible, tell of their limits in headers.
+// Both vendors and compatible endpoints report their limits in headers.
 func TestLimitsInHeaders(t *testing.T) {
 	now := time.Date(2026, 2, 3, 18, 30, 10, 0, time.UTC)
 	for want, header := range map[string]map[string]string{
@@ -366,7 +366,7 @@ func TestLimitsInHeaders(t *testing.T) {
 	}
 }
 
-// FuzzLimits has any text as what a CLI's provider says.
+// FuzzLimits uses any text as a provider's message.
 func FuzzLimits(f *testing.F) {
 	for _, text := range []string{"usage limit: try again at Nov 28th, 2026 9:06 PM", "429, resets 3pm (UTC)", "quota|1770170400", "rate limit: retry in 1h2m3s", "overloaded", "\x1b[31mlimit reached\r\n"} {
 		f.Add(text, 3.5)
@@ -399,8 +399,8 @@ func FuzzLimits(f *testing.F) {
 	})
 }
 
-// opencode tells of an error on standard output and in its log, which may come in either
-// order: what ended the run is what the event says.
+// opencode reports an error on standard output and in its log, in either order. The
+// event decides what ended the run.
 func TestOpencodeErrorEndsTheRunWhateverItsLogSaysThen(t *testing.T) {
 	event := `{"type":"error","sessionID":"ses_1aB","error":{"name":"APIError","data":{"message":"no such thing","statusCode":400}}}`
 	log := `level=ERROR message="stream error" small=false error.error="AI_APICallError: no such thing"`

@@ -25,30 +25,30 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// LLM are the options of kind llm, a loop of our own around a model.
+// LLM are the options of kind llm, Signalbox's own loop around a model.
 type LLM struct {
 	Provider  string // openai (default) or anthropic
-	BaseURL   string // of the model's endpoint; "": the provider's *_BASE_URL, else the vendor's
+	BaseURL   string // URL of the model's endpoint; "": the provider's *_BASE_URL, else the vendor's
 	APIKey    string // "": the provider's *_API_KEY
 	System    string
 	MaxTokens int    // of one turn; 0: 8192
 	MaxTurns  int    // 0: 10
-	Tools     string // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
+	Tools     string // URL of an MCP endpoint; director: the director's tools; auto (default): those, if there are any; none
 
 	// Names of tools, in which * stands for any text (signalbox.MatchTool). A run
-	// fails where an entry of Exempt or Approval names no tool that is offered.
+	// fails if an entry of Exempt or Approval matches no tool.
 	Allowed  []string // the only tools it has; empty: all
 	Exempt   []string // tools that the limit does not count
-	Approval []string // tools that are not run, for nobody is there to approve them
+	Approval []string // tools that are refused, because nobody can approve them
 
-	Steps     *Steps // the limit of each step; nil: ten calls
+	Steps     *Steps // limit of each step; nil: ten calls
 	OverLimit string // reject (default) or queue
 
-	Patience time.Duration // how long tools that are not there are looked for; 0: 30 s
-	Retries  int           // of a request to the model; 0: 2, negative: none
+	Patience time.Duration // how long to look for missing tools; 0: 30 s
+	Retries  int           // of a request to the model; 0: 2; negative: none
 }
 
-// llmRunner answers a prompt within this process: the model decides, the
+// llmRunner answers a prompt within this process: the model decides, and the
 // tools are those of an MCP endpoint. It uses no working folder and no CLI.
 type llmRunner struct{ commonRunner }
 
@@ -78,14 +78,14 @@ func newLLM(o Options) (Runner, error) {
 	return llmRunner{commonRunner{kind: "llm", opt: o}}, nil
 }
 
-// toolLists are those whose every entry must name a tool.
+// toolLists are the lists in which every entry must match a tool.
 func (l *LLM) toolLists() []toolList {
 	return []toolList{{"agent.llm.approval", l.Approval}, {"agent.llm.exempt", l.Exempt}}
 }
 
 func (llmRunner) Inside() bool { return true }
 
-// Model wants one: no endpoint has a model of its own.
+// Model requires a model: endpoints have no default.
 func (l llmRunner) Model(model, tier, fallback string) (string, error) {
 	m, err := l.commonRunner.Model(model, tier, fallback)
 	if err == nil && m == "" {
@@ -94,7 +94,7 @@ func (l llmRunner) Model(model, tier, fallback string) (string, error) {
 	return m, err
 }
 
-// A conversation has our own name for it, and a file below home.
+// A conversation has our own name, and is a file below home.
 
 func (llmRunner) NewSession(name string) string { return name }
 
@@ -120,7 +120,8 @@ func (llmRunner) Forget(home, id string) error {
 	return store.Remove(id)
 }
 
-// mcpTool is the name of a tool, or a pattern in which * stands for any text.
+// mcpTool matches the name of a tool, or a pattern in which * stands for any
+// text.
 var mcpTool = regexp.MustCompile(`^[A-Za-z0-9_*][A-Za-z0-9_./:*-]*$`)
 
 func checkToolNames(key string, names []string) error {
@@ -158,14 +159,14 @@ func (l llmRunner) Plan(t Task) (Plan, error) {
 
 func (l *LLM) keyName() string { return strings.ToUpper(l.Provider) + "_API_KEY" }
 
-// endpoint is the model's URL, "" for the vendor's, and the key for it: what the task
-// brought, else what the agent is configured with, else its environment's.
+// endpoint returns the model's URL, "" for the vendor's, and its key: from the task's
+// environment, else from the configuration, else from the agent's environment.
 func (l *LLM) endpoint(environ []string, brought map[string]string) (base, key string) {
 	return firstText(l.BaseURL, env(environ, strings.ToUpper(l.Provider)+"_BASE_URL")),
 		firstText(brought[l.keyName()], l.APIKey, env(environ, l.keyName()))
 }
 
-// findModel prepares the model's endpoint.
+// findModel prepares the client of the model's endpoint.
 func (r *llmRun) findModel() error {
 	base, key := r.o.endpoint(r.task.Env, r.task.Brought)
 	if key == "" && (base == "" || vendorHost(base)) {
@@ -182,8 +183,8 @@ func (r *llmRun) findModel() error {
 	return err
 }
 
-// vendorHost reports whether a URL is one of the vendors', who serve nobody
-// without a key.
+// vendorHost reports whether a URL belongs to one of the vendors, which
+// require a key.
 func vendorHost(base string) bool {
 	u, err := url.Parse(base)
 	return err == nil && (u.Hostname() == "api.openai.com" || u.Hostname() == "api.anthropic.com")
@@ -198,9 +199,9 @@ func env(vars []string, name string) string {
 	return ""
 }
 
-// Steps is the limit of the steps of an agent of kind llm, and counts what
-// became of their tool calls. The limit may change while runs are under way: a
-// step keeps the one with which it began.
+// Steps is the limit of the steps of an agent of kind llm, and counts the
+// outcomes of their tool calls. The limit may change while runs are active: a
+// step keeps the limit with which it began.
 type Steps struct {
 	load func() (float64, error)
 
@@ -209,15 +210,15 @@ type Steps struct {
 	told        api.AgentSteps
 }
 
-// NewSteps returns a limit of most calls a step; 0 is the default. Where least is
-// more than 0, the limit falls to it as the load of the machine rises.
+// NewSteps returns a limit of most calls per step; 0 is the default. If least is
+// above 0, the limit falls to it as the load of the machine rises.
 func NewSteps(most, least int) *Steps {
 	s := &Steps{load: loadPerCPU}
 	s.Set(most, least)
 	return s
 }
 
-// Set changes the limit of the steps that begin from now on.
+// Set changes the limit for steps that begin from now on.
 func (s *Steps) Set(most, least int) {
 	most = cmp.Or(most, steplimit.DefaultMax)
 	s.mu.Lock()
@@ -226,7 +227,7 @@ func (s *Steps) Set(most, least int) {
 	s.told.Limit = s.now()
 }
 
-// check reports whether the limit can follow the load, where it is to.
+// check returns an error if the limit should follow the load and cannot.
 func (s *Steps) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +240,7 @@ func (s *Steps) check() error {
 	return nil
 }
 
-// begin is the limit of a step that begins now.
+// begin returns the limit of a step that begins now.
 func (s *Steps) begin() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,27 +248,27 @@ func (s *Steps) begin() int {
 	return s.told.Limit
 }
 
-// now is the limit by the load. It needs mu.
+// now is the limit at the current load; the caller holds mu.
 func (s *Steps) now() int {
 	if s.least <= 0 || s.least >= s.most {
 		return s.most
 	}
 	load, err := s.load()
-	if err != nil { // it was known when the agent started
+	if err != nil { // reading it worked when the agent started
 		return s.most
 	}
 	return byLoad(s.most, s.least, load)
 }
 
-// byLoad is most up to a load of 1 for each CPU, least from 2 on, and in between
-// in proportion.
+// byLoad is most up to a load of 1 per CPU, least from 2 on, and linear in
+// between.
 func byLoad(most, least int, load float64) int {
 	over := min(max(load-1, 0), 1)
 	return most - int(math.Round(over*float64(most-least)))
 }
 
-// loadPerCPU is how many programs ran or wanted to in the last minute, for each
-// CPU that this process may use.
+// loadPerCPU is the load average of the last minute, per CPU that this process
+// may use.
 func loadPerCPU() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -311,7 +312,8 @@ func (s *Steps) hooks() steplimit.Hooks {
 	}
 }
 
-// Told is what the agent tells of its steps; nil where it has none.
+// Told returns the status of the steps for a director; nil if there were
+// none.
 func (s *Steps) Told() *api.AgentSteps {
 	if s == nil {
 		return nil

@@ -35,8 +35,8 @@ func TestLLMOptions(t *testing.T) {
 	}
 }
 
-// A vendor wants a key, another endpoint may do without; tools of a director
-// want to know where it is.
+// A vendor requires a key, other endpoints do not. Tools of a director
+// require its URL.
 func TestLLMPlan(t *testing.T) {
 	for _, c := range []struct {
 		o    runner.LLM
@@ -78,7 +78,7 @@ func TestLLMExtras(t *testing.T) {
 	}
 }
 
-// An agent that is told no kind is never one that spends an account by itself.
+// Detecting the kind never selects llm, which would spend money unasked.
 func TestNoLLMIsOnPath(t *testing.T) {
 	if slices.ContainsFunc(runner.OnPath(), func(f runner.DetectedCLI) bool { return f.Kind == "llm" }) {
 		t.Error("llm is found like a CLI")

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/wire"
 )
 
-// headerWindows are the limits that a model's endpoint tells of in the headers of an
-// answer, as its vendor does.
+// headerWindows are the limits that a model's endpoint reports in the headers of an
+// answer, in the vendor's format.
 func headerWindows(h http.Header, now time.Time) (list []api.AccountWindow) {
 	for _, name := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
 		for _, form := range [][3]string{
@@ -36,8 +36,8 @@ func headerWindows(h http.Header, now time.Time) (list []api.AccountWindow) {
 	return list
 }
 
-// headerTime reads when a limit is reset: an instant, seconds since 1970, or how long
-// it takes, as a duration or in seconds.
+// headerTime parses when a limit is reset: a point in time, seconds since 1970, or a
+// duration, as text or in seconds.
 func headerTime(s string, now time.Time) *time.Time {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return epoch(float64(at.Unix()))
@@ -58,7 +58,7 @@ func headerTime(s string, now time.Time) *time.Time {
 	return &at
 }
 
-// headers hears what the endpoint answers, before its body.
+// headers takes the headers of an answer, before its body is read.
 func (r *llmRun) headers(status int, h http.Header) {
 	now := r.clock()
 	r.refusedAt = nil
@@ -78,7 +78,7 @@ func (r *llmRun) tell() {
 	}
 }
 
-// limit notes what limit ended the run, if one did.
+// limit records the limit that ended the run, if any.
 func (r *llmRun) limit(e *llm.ModelError) {
 	l := api.AgentLimit{Source: byEvent, Text: firstText(e.Message, e.Error())}
 	switch {
@@ -102,7 +102,8 @@ func (r *llmRun) limit(e *llm.ModelError) {
 	}
 }
 
-// modelFailure is the outcome of a run that its model's endpoint ended.
+// modelFailure is the outcome of a run that an error of its model's endpoint
+// ended.
 func (r *llmRun) modelFailure(e *llm.ModelError, o Outcome) Outcome {
 	r.limit(e)
 	r.tell()

@@ -22,36 +22,37 @@ import (
 // llmRun is one run of kind llm.
 type llmRun struct {
 	trouble
-	refusedAt *time.Time // until when the endpoint wants to be left alone, by its last answer; nil: not said
+	refusedAt *time.Time // when the endpoint allows the next request, according to its last answer; nil: not given
 
 	o         LLM
 	task      Task
 	model     llm.Model
 	transport *http.Transport
 	tools     *startingTools // nil: none
-	without   string         // why there are none, where that is to be said
+	without   string         // reason for having none, if it should be reported
 	lines     *lines
 
 	store *llm.Store // nil: the run has no conversation
 	past  []llm.Message
-	said  []llm.Message // by this run, as far as it has come
-	uses  int64         // of tools
-	stop  func()        // ends the run before it asks the model or a tool again
+	said  []llm.Message // by this run so far
+	uses  int64         // number of tool calls
+	stop  func()        // ends the run before the next request or tool call
 }
 
 func (r *llmRun) emit(format string, args ...any) {
 	r.lines.line("[signalbox] " + fmt.Sprintf(format, args...))
 }
 
-// progress shows how far a tool call is, such as its place in line.
+// progress shows the progress of a tool call, such as its position in the
+// queue.
 func (r *llmRun) progress(c llm.ToolCall, text string) {
 	if !r.lines.tooSoon(c.ID) {
 		r.lines.line(fmt.Sprintf("[%s] %s (ID: %s)", c.Name, text, c.ID))
 	}
 }
 
-// run runs the task to its end. What is wrong within it is an outcome, never a
-// crash of the agent with all that it runs.
+// run runs the task to its end. An internal error becomes an outcome and never
+// crashes the agent with all its runs.
 func (r *llmRun) run(ctx context.Context, out io.Writer) (o Outcome) {
 	r.lines = &lines{out: out}
 	defer r.transport.CloseIdleConnections()
@@ -112,8 +113,7 @@ func (r *llmRun) system() string {
 	return r.o.System + r.task.SystemPrompt
 }
 
-// open reads the conversation that the run goes on with, and puts the prompt
-// into it.
+// open reads the conversation that the run continues, and adds the prompt.
 func (r *llmRun) open() error {
 	r.said = []llm.Message{{Role: llm.RoleUser, Text: r.task.Prompt}}
 	if r.task.CLISession == "" {
@@ -132,8 +132,8 @@ func (r *llmRun) open() error {
 	return r.save()
 }
 
-// save keeps what there is so far, for a run that goes on after a crash of the
-// agent. Calls that were under way then have no answer; the next run repairs that.
+// save stores the conversation so far, so that it survives a crash of the agent.
+// Calls in flight then have no answer; the next run repairs that.
 func (r *llmRun) save() error {
 	if r.store == nil {
 		return nil
@@ -141,8 +141,8 @@ func (r *llmRun) save() error {
 	return r.store.Save(r.task.CLISession, append(r.past[:len(r.past):len(r.past)], r.said...))
 }
 
-// turnEnded keeps what the model said before its tools are run, unless there is no money left
-// for what would follow.
+// turnEnded stores the model's answer before its tool calls run, unless the budget for the
+// next request is used up.
 func (r *llmRun) turnEnded(n int, t llm.Turn, _ llm.Usage) {
 	r.lines.end()
 	said := t.Message.Text != "" || len(t.Message.ToolCalls) > 0
@@ -164,7 +164,7 @@ func (r *llmRun) turnEnded(n int, t llm.Turn, _ llm.Usage) {
 		return
 	}
 	if err := r.save(); err != nil {
-		r.emit("%v", err) // the end of the run will tell whether it matters
+		r.emit("%v", err) // the end of the run shows whether it matters
 	}
 }
 
@@ -174,13 +174,13 @@ func (r *llmRun) toolEnded(_ int, e steplimit.Result) {
 		return
 	}
 	r.uses++
-	if err := r.save(); err != nil { // what was done is not to be called aborted after a crash
+	if err := r.save(); err != nil { // otherwise a completed call would count as aborted after a crash
 		r.emit("%v", err)
 	}
 }
 
-// close keeps the conversation. A run that failed before anything was said to
-// it leaves the conversation as it was, so that it can be tried again.
+// close stores the conversation. A run that failed before the model answered
+// leaves the conversation as it was, so that it can be retried.
 func (r *llmRun) close(res llm.Outcome) error {
 	switch {
 	case r.store == nil:
@@ -193,7 +193,7 @@ func (r *llmRun) close(res llm.Outcome) error {
 	return r.store.Remove(r.task.CLISession)
 }
 
-// outcome says how the run ended.
+// outcome returns how the run ended.
 func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 	o := Outcome{Output: res.Text, ToolCount: r.uses}
 	var model *llm.ModelError
@@ -211,7 +211,7 @@ func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 		if res.Text != "" {
 			o.ErrMessage += ": " + oneLine(res.Text, 500)
 		}
-	case llm.Aborted: // whoever ended it says why
+	case llm.Aborted: // whoever ended the run has the reason
 		if r.hopeless {
 			o.ErrType, o.ErrMessage = r.heard.ErrType, r.text
 		}
@@ -227,9 +227,9 @@ func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 	return o
 }
 
-// lines writes the output of a run of kind llm: the model's text as it comes,
-// and between it whole lines on what its tools do. It is safe for use from
-// several goroutines.
+// lines writes the output of a run of kind llm: the model's text as it
+// arrives, and in between whole lines about tool calls. It is safe for
+// concurrent use.
 type lines struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -237,7 +237,8 @@ type lines struct {
 	told map[string]time.Time
 }
 
-// maxLineText bounds a line: names and arguments are the model's.
+// maxLineText bounds a line, in bytes: names and arguments come from the
+// model.
 const maxLineText = 500
 
 func (l *lines) text(delta string) {
@@ -247,7 +248,7 @@ func (l *lines) text(delta string) {
 	l.open = !strings.HasSuffix(delta, "\n")
 }
 
-// line writes a line of its own.
+// line writes a separate line.
 func (l *lines) line(s string) {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -266,7 +267,7 @@ func (l *lines) line(s string) {
 	_, _ = io.WriteString(l.out, s+"\n")
 }
 
-// end ends the line that is open.
+// end ends an open line.
 func (l *lines) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -276,7 +277,8 @@ func (l *lines) end() {
 	}
 }
 
-// tooSoon reports whether a word on a call comes too soon after the last one.
+// tooSoon reports whether a message about a call follows the last one too
+// quickly.
 func (l *lines) tooSoon(call string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -291,8 +293,8 @@ func (l *lines) tooSoon(call string) bool {
 	return false
 }
 
-// linesHandler makes a line of what the loop and its step limit log. Their
-// attributes say again what the text says, but for the error.
+// linesHandler turns log records of the loop and its step limit into lines.
+// It omits their attributes, which repeat the text, except for the error.
 type linesHandler struct{ l *lines }
 
 func (h linesHandler) Enabled(_ context.Context, level slog.Level) bool {

@@ -23,12 +23,12 @@ import (
 // still starting.
 const toolsWait = 5 * time.Second
 
-// listWait is how long it waits for a tool that a list of the agent names,
-// where Patience is not set.
+// listWait is how long a run waits for a tool that a list of the agent names,
+// unless Patience is set.
 const listWait = 30 * time.Second
 
-// findTools prepares the tools. The run's own token goes to its director and
-// to nobody else.
+// findTools prepares the tools. Only the run's director gets the run's own
+// token.
 func (r *llmRun) findTools() error {
 	if r.o.Tools == "none" {
 		return nil
@@ -50,7 +50,7 @@ func (r *llmRun) findTools() error {
 	if sameOrigin(at, director) {
 		o.Token = env(r.task.Env, "SIGNALBOX_TOKEN")
 	}
-	if o.Token != "" { // the execution is believed from its agent alone, and refused from others
+	if o.Token != "" { // the director accepts an execution only from its agent, and refuses it from others
 		o.Execution = env(r.task.Env, "SIGNALBOX_QUEUE_ID")
 	}
 	o.Trace = env(r.task.Env, "TRACEPARENT")
@@ -71,37 +71,38 @@ func sameOrigin(a, b string) bool {
 	return err == nil && other == nil && u.Host != "" && u.Scheme == v.Scheme && u.Host == v.Host
 }
 
-// allows reports whether the agent has a tool and the task lets the run have
-// it: a task may narrow what the agent has, not widen it.
+// allows reports whether the agent has a tool and the task lets the run use
+// it: a task may narrow the agent's tools, not widen them.
 func (r *llmRun) allows(name string) bool {
 	return inList(r.o.Allowed, name) && inList(r.task.AllowedTools, name)
 }
 
-// inList reports whether a list of tools, if there is one, has a tool.
+// inList reports whether a list of tools contains a tool; an empty list
+// contains all.
 func inList(list []string, name string) bool { return len(list) == 0 || matches(list, name) }
 
-// matches reports whether a pattern of a list names a tool.
+// matches reports whether a pattern of a list matches a tool.
 func matches(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool { return signalbox.MatchTool(pattern, name) })
 }
 
-// called returns a test for the calls of the tools that a list names.
+// called returns a predicate for calls of the tools that a list matches.
 func called(list []string) func(steplimit.Call) bool {
 	return func(c steplimit.Call) bool { return matches(list, c.Name) }
 }
 
-// startingTools waits for the first list to have something in it: a gateway
-// that was just started serves before its servers do.
+// startingTools waits until the first list is not empty: a gateway that has
+// just started is up before its servers.
 type startingTools struct {
 	set   *mcptools.Tools
-	auto  bool // a director that has no tools is no error
+	auto  bool // a director without tools is not an error
 	say   func(format string, args ...any)
 	wants []string
 	once  sync.Once
-	none  atomic.Bool // it has none
+	none  atomic.Bool // the director has none
 
 	lists   []toolList
-	checked atomic.Bool // each entry of lists has been seen to name a tool
+	checked atomic.Bool // each entry of lists has matched a tool
 	wait    time.Duration
 }
 
@@ -111,7 +112,7 @@ type toolList struct {
 	entries []string
 }
 
-// listError tells of an entry that names no tool.
+// listError reports an entry that matches no tool.
 type listError struct{ key, entry, near string }
 
 func (e *listError) Error() string {
@@ -127,8 +128,8 @@ func (e *listError) Error() string {
 	return text + " A list that guards nothing is not gone on with: correct the name, remove it, or start the server that has the tool"
 }
 
-// check returns an error for an entry of the agent's lists that names none of
-// the tools that are offered. Where none is offered there is nothing to guard.
+// check returns an error if an entry of the agent's lists matches none of the
+// offered tools. If no tools are offered, there is nothing to guard.
 func (s *startingTools) check() error {
 	offered := s.set.Offered()
 	if s.checked.Load() || len(offered) == 0 {
@@ -178,18 +179,19 @@ func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) 
 	return list, err
 }
 
-// mayStillStart reports whether servers that are still starting may have more of
-// what is wanted: what a list of the agent names is waited for longer, because
-// the run fails without it.
+// mayStillStart reports whether servers that are still starting may bring the
+// missing tools. A tool that a list of the agent names is waited for longer,
+// because the run fails without it.
 func (s *startingTools) mayStillStart(list []llm.Tool, waited time.Duration) bool {
 	return s.missing(list) != "" && waited < toolsWait || s.check() != nil && waited < s.wait
 }
 
-// noToolsText tells of a run that has no tools with agent.llm.tools: auto.
+// noToolsText is the message of a run without tools with agent.llm.tools:
+// auto.
 const noToolsText = "this run has no tools: %s"
 
-// noSuchEndpoint reports whether a director has no tools at all, rather than
-// none that this agent may have at this time.
+// noSuchEndpoint reports whether a director has no tools at all, as opposed
+// to none for this agent at this time.
 func noSuchEndpoint(err error) bool {
 	var refused *mcptools.Refused
 	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
@@ -200,7 +202,7 @@ func (s *startingTools) Call(ctx context.Context, c llm.ToolCall) (string, bool,
 	return s.set.Call(ctx, c)
 }
 
-// missing says what a list lacks, or "".
+// missing describes what a list lacks, or is "".
 func (s *startingTools) missing(list []llm.Tool) string {
 	known := map[string]bool{}
 	for _, t := range list {
@@ -217,7 +219,7 @@ func (s *startingTools) missing(list []llm.Tool) string {
 	return ""
 }
 
-// toolsHint says what a person can do about tools that cannot be had.
+// toolsHint says what to do if tools cannot be listed.
 func toolsHint(err error) string {
 	var refused *mcptools.Refused
 	if !errors.As(err, &refused) {

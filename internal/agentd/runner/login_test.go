@@ -19,7 +19,7 @@ func fake(t *testing.T, script string) string {
 	return path
 }
 
-// What is told of a login is the CLI's own word.
+// The reported login is what the CLI itself says.
 func TestLogin(t *testing.T) {
 	const claudeIn = `echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty","apiKeySource":"ANTHROPIC_API_KEY"}'`
 	for name, c := range map[string]struct {

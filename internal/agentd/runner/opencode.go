@@ -43,7 +43,7 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 	if t.CLISession != "" && t.Resume {
 		args = append(args, "--session", t.CLISession)
 	}
-	// The prompt comes by standard input: any length, any beginning.
+	// The prompt goes to standard input: any length, any beginning.
 	p := Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{trouble: c.trouble(t), zone: zoneOf(t.Env)}}
 	if t.Gateway != nil {
 		connect, err := opencodeGateway(t)
@@ -55,8 +55,8 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 	return p, nil
 }
 
-// SessionExists trusts ids of the CLI's own form; the CLI says itself when it
-// does not know one.
+// SessionExists accepts IDs in the CLI's own format; the CLI itself reports
+// an unknown one.
 func (opencodeRunner) SessionExists(_, id string) bool { return strings.HasPrefix(id, "ses_") }
 
 func (c opencodeRunner) SessionsIn(home string) func(string) bool {
@@ -68,7 +68,8 @@ func (c opencodeRunner) Terminal(string) (argv, env []string, err error) {
 	return []string{bin}, nil, err
 }
 
-// CheckBudget takes any: a model's price is known when it has answered, as a rule.
+// CheckBudget accepts any budget: usually a model's price is known once it has
+// answered.
 func (opencodeRunner) CheckBudget(signalbox.Budget, string) error { return nil }
 
 func (opencodeRunner) StateDir(home string) string {
@@ -81,13 +82,13 @@ func (opencodeRunner) LoginFiles() []string {
 
 type opencodeStream struct {
 	trouble
-	zone    *time.Location // in which it writes times
+	zone    *time.Location // time zone of its output
 	session string
 	refused []string
-	texts   []string // of the last step that said anything
+	texts   []string // of the last step that had any text
 	fresh   bool     // a step has begun since the last text
 	err     string
-	ended   bool // an error has ended the step
+	ended   bool // an error ended the step
 	tools   int64
 	done    bool
 }
@@ -127,7 +128,7 @@ func (s *opencodeStream) Line(line []byte) string {
 		s.session = e.SessionID
 	}
 	if e.Type != "error" {
-		s.answered() // it prints nothing before that
+		s.answered() // it prints nothing before the model answers
 	}
 	switch e.Type {
 	case "step_start":
@@ -139,7 +140,7 @@ func (s *opencodeStream) Line(line []byte) string {
 		}
 		s.texts = append(s.texts, e.Part.Text)
 		return strings.TrimRight(e.Part.Text, "\n") + "\n"
-	case "tool_use": // said once for each use, when it has ended
+	case "tool_use": // reported once per call, at its end
 		s.tools++
 		return toolLine(e.Part.Tool, e.Part.State.Input)
 	case "step_finish":
@@ -155,21 +156,21 @@ func (s *opencodeStream) Line(line []byte) string {
 	return ""
 }
 
-// opencodeLog is an error of opencode's own log; the model's answers to what is
-// asked on the side, such as for a title, do not count.
+// opencodeLog matches an error in opencode's own log. Errors of side requests,
+// such as for a title, do not count.
 var (
 	opencodeLog     = regexp.MustCompile(`\blevel=ERROR .*message="stream error"(?:.*\bsession\.id=(ses_\w+))?.*\bsmall=false\b.*\berror\.error="([^"]*)"`)
 	opencodeRefusal = regexp.MustCompile(`permission requested: ([a-z_]+) .*auto-rejecting`)
 )
 
-// StderrLine hears what opencode tells nowhere else: that it tries its model
-// again and again, and what it refused.
+// StderrLine finds what opencode reports only in its log: that it keeps
+// retrying its model, and which tools it refused.
 func (s *opencodeStream) StderrLine(line []byte) (string, bool) {
 	text := Plain(string(line))
 	if m := opencodeLog.FindStringSubmatch(text); m != nil {
 		s.text = "the model's API fails: " + strings.TrimPrefix(m[2], "AI_APICallError: ")
-		s.session = cmp.Or(s.session, m[1]) // at a limit it says it nowhere else
-		if !s.ended {                       // else the log comes after the event, which says more
+		s.session = cmp.Or(s.session, m[1]) // at a limit this is the only place with the ID
+		if !s.ended {                       // otherwise the log repeats the event, which has more detail
 			s.retries(s.text)
 		}
 		return "[error] " + oneLine(s.text, 300) + "\n", false
@@ -184,7 +185,7 @@ func (s *opencodeStream) StderrLine(line []byte) (string, bool) {
 func (s *opencodeStream) step(e opencodeEvent) {
 	t := e.Part.Tokens
 	s.spent(e.Part.ID, "", tokens{t.Input, t.Cache.Read, t.Cache.Write, t.Output + t.Reasoning}, float64(e.Part.Cost))
-	// A step that asks for tools is followed by another.
+	// A step that calls tools is followed by another.
 	if s.done = e.Part.Reason != "tool-calls"; !s.done {
 		s.asks()
 	}
@@ -192,7 +193,7 @@ func (s *opencodeStream) step(e opencodeEvent) {
 
 func (s *opencodeStream) Session() string { return s.session }
 
-// Done is never said before the end: what looks like the last step may be
+// Done is never true before the end: what looks like the last step may be
 // followed by another.
 func (s *opencodeStream) Done() bool { return false }
 
@@ -204,7 +205,7 @@ func (s *opencodeStream) Outcome(x Exit) Outcome {
 		return s.limitFailure("opencode", firstText(s.err, s.heard.Limit.Text), x, o)
 	case s.err != "":
 		return failed("claude_error", s.err, x, o)
-	case !s.done && len(s.refused) > 0: // it ends there
+	case !s.done && len(s.refused) > 0: // opencode ends after a refusal
 		return failed("claude_error", "opencode ended at a "+o.Refusals(), x, o)
 	case !s.done:
 		return noResult("opencode", x, o)
@@ -214,7 +215,7 @@ func (s *opencodeStream) Outcome(x Exit) Outcome {
 	return o
 }
 
-// opencodeFailure is an error event, with what the model's API answered if that
+// opencodeFailure is an error event, with the answer of the model's API if that
 // is the reason.
 type opencodeFailure struct {
 	text    string
@@ -236,7 +237,7 @@ func opencodeError(raw json.RawMessage) opencodeFailure {
 	return opencodeFailure{firstText(e.Data.Message, e.Message, e.Name), e.Data.Status, e.Data.Headers}
 }
 
-// gaveUp notes what limit the error tells of that ends the run.
+// gaveUp records the limit in the error that ends the run.
 func (s *opencodeStream) gaveUp(f opencodeFailure) {
 	switch l := (api.AgentLimit{Source: byEvent, Text: s.err}); f.status {
 	case http.StatusUnauthorized:
@@ -244,7 +245,7 @@ func (s *opencodeStream) gaveUp(f opencodeFailure) {
 	case 529:
 		s.limited(overloaded, l)
 	case http.StatusTooManyRequests:
-		seconds, _ := strconv.ParseFloat(f.headers["retry-after"], 64) // another form says nothing here
+		seconds, _ := strconv.ParseFloat(f.headers["retry-after"], 64) // other forms are ignored
 		if at := epoch(float64(s.clock().Unix()) + seconds); seconds > 0 && at != nil {
 			l.Source, l.ResetsAt = byHeader, at
 		} else if at, ok := resetTime(s.err, s.clock(), s.zone); ok {
@@ -256,11 +257,11 @@ func (s *opencodeStream) gaveUp(f opencodeFailure) {
 	}
 }
 
-// retries notes that opencode will ask the API again. It tells no status, and not
-// when; at a limit it may sleep for hours.
+// retries records that opencode will retry its request. It reports neither a
+// status nor a time; at a limit it may sleep for hours.
 func (s *opencodeStream) retries(text string) {
 	if !tellsLimit(text) {
-		// Left alone it waits for half a minute at most: more is the provider's wish.
+		// By default it waits half a minute at most; a longer wait is the provider's.
 		typ := usageLimit
 		if overloadWords.MatchString(text) {
 			typ = overloaded

@@ -1,9 +1,9 @@
-// Package runner knows how each kind of agent executes a task: the command
-// line it is given, how its output is read, and when it has succeeded.
+// Package runner knows how each kind of agent executes a task: its command
+// line, how to read its output, and when it has succeeded.
 //
-// A runner decides nothing about time, processes or files; it makes a Plan,
-// and the daemon carries it out. For coding CLIs success is the CLI's own
-// terminal event, never an exit status of 0 alone.
+// A runner does not manage time, processes or files: it makes a Plan, which
+// the daemon carries out. A coding CLI succeeds by its own terminal event,
+// never by an exit status of 0 alone.
 package runner
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Options configure a runner. The zero value runs the CLI found on PATH with
-// the safest mode that works without a person.
+// Options configure a runner. The zero value runs the CLI found on PATH in
+// the safest mode that works without a user.
 type Options struct {
-	Binary string // executable; empty: looked up on PATH by the kind's name
+	Binary string // executable; empty: the kind's name on PATH
 
 	// Permission is what the CLI may do without asking:
 	//   claude    value of --permission-mode, default acceptEdits
@@ -34,103 +34,103 @@ type Options struct {
 	Permission string
 
 	Tiers        map[string]string // tier → model; added to the kind's own
-	MaxTurns     int               // claude: --max-turns; 0 is none
+	MaxTurns     int               // claude: --max-turns; 0: no limit
 	AllowedTools []string          // claude: --allowedTools, used without asking
-	ExtraArgs    []string          // put before what the runner itself adds
+	ExtraArgs    []string          // put before the runner's own arguments
 	Command      []string          // command: the argument template
 	LLM          LLM               // llm: the model, and what it may do
 
-	Prices Prices // of models, where the CLI does not say what they cost
+	Prices Prices // of models, for CLIs that do not report costs
 
-	// LimitWait is how long a CLI may wait by itself at a limit of its provider; where
-	// it would wait longer its run is ended. 0: DefaultLimitWait.
+	// LimitWait is how long a CLI may wait by itself at a limit of its provider; if it
+	// would wait longer, its run is ended. 0: DefaultLimitWait.
 	LimitWait time.Duration
 }
 
-// Task is what a runner needs to know of a task.
+// Task is the part of a task that a runner needs.
 type Task struct {
 	Prompt     string
-	Model      string // already resolved from tier and defaults; empty: the CLI's own
-	SessionID  string // our name of the conversation; empty for none
-	CLISession string // the CLI's id of that conversation; with Resume unset, the id to create it under
+	Model      string // resolved from tier and defaults; empty: the CLI's own
+	SessionID  string // our name of the conversation; empty: none
+	CLISession string // the CLI's ID of that conversation; if Resume is not set, the ID for creating it
 	Resume     bool
 	Thinking   *bool
 	Home       string // HOME of the CLI
 	Dir        string // working folder
 
-	AllowedTools []string // the only tools it may use; checked by CheckExtras, as is what follows
+	AllowedTools []string // the only tools it may use; CheckExtras has checked this and SystemPrompt
 	SystemPrompt string   // added to the CLI's own
 
-	Gateway *Gateway // tools of the director, for a CLI that speaks MCP; nil: none
+	Gateway *Gateway // the director's tools, for a CLI that supports MCP; nil: none
 
-	Budget signalbox.Budget // what the run may spend
-	Hear   func(Heard)      // told what a run within this process hears of its provider; may be nil
+	Budget signalbox.Budget // budget of the run
+	Hear   func(Heard)      // receives what a run within this process learns from its provider; may be nil
 
-	// Env is the environment that a program of the run gets, and Brought what of
-	// it the task itself brought.
+	// Env is the environment of a program of the run; Brought is the part that
+	// the task itself set.
 	Env     []string
 	Brought map[string]string
 }
 
-// Plan is how to execute one task: a program, or for Func set a function of
+// Plan is how to execute a task: a program, or, if Func is set, a function in
 // this process, which must return soon after its context ends.
 type Plan struct {
 	Argv   []string
 	Env    []string // "K=V" on top of the environment that the daemon builds
 	Stdin  string
-	Raw    bool     // standard output is the output as it stands, not events
-	Notes  []string // what a person should know of it, for the log
+	Raw    bool     // standard output is plain output, not events
+	Notes  []string // messages for people, for the log
 	Stream Stream
 	Func   func(ctx context.Context, out io.Writer) Outcome
 }
 
-// Stream reads the standard output of one run. Its methods are called from
-// one goroutine at a time.
+// Stream parses the standard output of one run. Its methods must not be
+// called concurrently.
 type Stream interface {
 	// Line takes one line and returns text for people, or "".
 	Line(line []byte) string
 	// StderrLine takes one line of standard error and returns text for people, or
-	// "". A pulse says only that the CLI is at work; it is kept nowhere.
+	// "". pulse only shows that the CLI is active; it is not stored.
 	StderrLine(line []byte) (text string, pulse bool)
-	// Trouble is the last trouble that the CLI told of and has not got over, such
-	// as that its model answers 529, in words; "" for none. Hopeless is set when
-	// trying again cannot help, or not soon, or there is no money left to: the run is then
-	// ended, for Heard().ErrType.
+	// Trouble describes the last problem that the CLI reported and that persists, such as
+	// a 529 from its model; "" for none. hopeless is true if a retry cannot help, or not
+	// soon, or if the budget is used up: then the run is ended with Heard().ErrType.
 	Trouble() (trouble string, hopeless bool)
-	// Heard is what it has heard of the provider so far.
+	// Heard is what the stream has learnt from the provider so far.
 	Heard() Heard
-	// Session is the CLI's id of the conversation once it has named it.
+	// Session is the CLI's ID of the conversation, once the CLI has named it.
 	Session() string
 	// Done reports whether the terminal event has been seen.
 	Done() bool
-	// Outcome decides, once the program has ended.
+	// Outcome evaluates the run after the program has ended.
 	Outcome(Exit) Outcome
 }
 
 // Exit is how the program of a Plan ended.
 type Exit struct {
-	Code   int    // -1 when a signal ended it
-	Text   string // in words
+	Code   int    // -1 if a signal ended it
+	Text   string // for people
 	Stdout string // its beginning, for Raw plans
 	Stderr string // its end
 }
 
-// Outcome is how an execution ended by itself. An empty ErrType is success.
+// Outcome is how an execution ended by itself. An empty ErrType means
+// success.
 type Outcome struct {
 	Output     string
 	ErrType    string // see api.AgentError
 	ErrMessage string // never empty with an ErrType
 	ExitCode   *int
-	Model      string // that ran, as it said; "": as it was asked for
-	ToolCount  int64  // uses of tools, those that failed too
+	Model      string // as the CLI reported it; "": the requested one
+	ToolCount  int64  // number of tool calls, including failed ones
 
-	// Refused are the tools that the permission mode refused, once for each use.
+	// Refused are the tools that the permission mode refused, one entry per call.
 	Refused []string
 
-	Limit *api.AgentLimit // with usage_limit, overloaded and login_refused
+	Limit *api.AgentLimit // for usage_limit, overloaded and login_refused
 }
 
-// Refusals says what was refused, or "".
+// Refusals describes what was refused, or is "".
 func (o Outcome) Refusals() string {
 	if len(o.Refused) == 0 {
 		return ""
@@ -147,46 +147,47 @@ func (o Outcome) Refusals() string {
 type Runner interface {
 	// Kind is claude, codex, opencode, command, llm or demo.
 	Kind() string
-	// Inside reports that runs are functions of this process, which use no
-	// working folder. What they keep of conversations lies in the agent's own
-	// data folder, which is their Home.
+	// Inside reports whether runs are functions of this process without a working
+	// folder. They keep conversations in the agent's own data folder, which is
+	// their Home.
 	Inside() bool
-	// Plan returns an error that a person can act on when the task cannot be
-	// started, such as for a CLI that is not installed.
+	// Plan makes a plan. If the task cannot be started, the error says what to
+	// do, for example if a CLI is not installed.
 	Plan(Task) (Plan, error)
 	// Model resolves the model of a task; an unknown tier is an error.
 	Model(model, tier, fallback string) (string, error)
-	// NewSession returns the CLI's id for a new conversation that we call
-	// name, or "" when the CLI chooses it.
+	// NewSession returns the CLI's ID for a new conversation that we call name,
+	// or "" if the CLI chooses it.
 	NewSession(name string) string
-	// CheckExtras refuses allowed tools and a system prompt where the CLI has
-	// nothing that is the same, or where they are not well formed.
+	// CheckExtras refuses allowed tools and a system prompt if the CLI has no
+	// equivalent or if they are malformed.
 	CheckExtras(allowedTools []string, systemPrompt string) error
-	// CheckBudget refuses a budget that could not be kept with a model; "" is the CLI's own.
+	// CheckBudget refuses a budget that cannot be enforced with a model; "" is the CLI's
+	// own.
 	CheckBudget(b signalbox.Budget, model string) error
-	// Terminal is the CLI as a person starts it, and what its environment gets
-	// on top; without a program the person's shell is meant.
+	// Terminal returns the CLI as a user starts it, and additional environment
+	// variables; without argv the user's shell is meant.
 	Terminal(home string) (argv, env []string, err error)
 	// SessionsIn returns SessionExists for many conversations of one home.
 	SessionsIn(home string) func(cliSession string) bool
 	// SessionExists reports whether the CLI itself knows the conversation.
 	SessionExists(home, cliSession string) bool
-	// Forget removes what is kept of a conversation that is ours alone.
+	// Forget removes a conversation that is stored only by us.
 	Forget(home, cliSession string) error
-	// StateDir is the folder below home that the CLI keeps its state in, and
-	// that two runs must not share at a time; "" for none.
+	// StateDir is the folder below home with the CLI's state, which two runs must
+	// not share at the same time; "" for none.
 	StateDir(home string) string
-	// OwnServers are the MCP servers that the CLI starts by itself in a folder,
-	// as far as that is known beside an error.
+	// OwnServers are the MCP servers that the CLI itself starts in a folder. With
+	// an error, the list has those that are known.
 	OwnServers(home, dir string, environ []string) ([]OwnServer, error)
-	// Account is what runs with that home and environment spend; brought is what of
-	// it their task brought.
+	// Account is the account of runs with this home and environment; brought is the
+	// part of the environment that the task set.
 	Account(home string, environ []string, brought map[string]string) Account
-	// LimitsQuery asks the CLI for the limits of what runs with that home and environment
-	// spend; nil where it cannot be asked.
+	// LimitsQuery returns a query for the limits of the account of runs with this home
+	// and environment; nil if the CLI has none.
 	LimitsQuery(home string, environ []string) *LimitsQuery
-	// LoginFiles are the files below home that hold the CLI's login; a run
-	// with a home of its own gets links to them.
+	// LoginFiles are the files below home with the CLI's login; a run with a home
+	// of its own gets links to them.
 	LoginFiles() []string
 }
 
@@ -212,7 +213,7 @@ func New(kind string, o Options) (Runner, error) {
 	return nil, fmt.Errorf("unknown kind %q: claude, codex, opencode, command, llm or demo", kind)
 }
 
-// commonRunner has what the runners share and defaults for what most do not need.
+// commonRunner has what the runners share, and defaults for most of them.
 type commonRunner struct {
 	kind  string
 	opt   Options
@@ -229,8 +230,8 @@ func (b commonRunner) LoginFiles() []string              { return nil }
 
 func (b commonRunner) OwnServers(string, string, []string) ([]OwnServer, error) { return nil, nil }
 
-// SessionsIn is for kinds whose program has no conversations of its own: what
-// it is told by the name of one is its own business.
+// SessionsIn accepts every conversation: it is for kinds whose program has
+// none of its own and decides itself what a name means.
 func (b commonRunner) SessionsIn(string) func(string) bool { return func(string) bool { return true } }
 
 func (b commonRunner) Terminal(string) (argv, env []string, err error) { return nil, nil, nil }
@@ -274,7 +275,7 @@ func (b commonRunner) Model(model, tier, fallback string) (string, error) {
 	return "", fmt.Errorf("unknown tier %q: this agent has %s", tier, strings.Join(known, ", "))
 }
 
-// binary finds the CLI's executable.
+// binary returns the path of the CLI's executable.
 func (b commonRunner) binary() (string, error) {
 	name := cmp.Or(b.opt.Binary, b.kind)
 	path, err := exec.LookPath(name)
@@ -284,8 +285,8 @@ func (b commonRunner) binary() (string, error) {
 	return path, nil
 }
 
-// failed makes an outcome of a failure, with a message even where the CLI
-// gave none.
+// failed makes the outcome of a failure; it always has a message, even if the
+// CLI gave none.
 func failed(typ, message string, x Exit, o Outcome) Outcome {
 	o.ErrType = typ
 	o.ErrMessage = strings.TrimSpace(message)
@@ -301,9 +302,9 @@ func noResult(kind string, x Exit, o Outcome) Outcome {
 	return failed("no_result", withStderr(msg, x.Stderr), x, o)
 }
 
-// escapes are the control sequences of terminals (ECMA-48): those with
-// parameters, those with a string that ends, and the short ones. controls are
-// what is left; a text has lines and tabs.
+// escapes matches terminal control sequences (ECMA-48): sequences with
+// parameters, with a terminated string, and short ones. controls matches the
+// remaining control characters; line ends and tabs are kept.
 var (
 	escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 		"|(?:\x1b[P\\]X^_]|[\u0090\u0098\u009d-\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)" +
@@ -311,7 +312,7 @@ var (
 	controls = regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f-\u009f]")
 )
 
-// Plain is a text without control characters and sequences of terminals.
+// Plain returns a text without control characters and terminal sequences.
 func Plain(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	return controls.ReplaceAllString(escapes.ReplaceAllString(s, ""), "")

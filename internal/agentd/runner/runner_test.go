@@ -14,7 +14,7 @@ import (
 func must(t *testing.T, kind string, o runner.Options) runner.Runner {
 	t.Helper()
 	if o.Binary == "" {
-		o.Binary = "/bin/sh" // any executable: nothing is started here
+		o.Binary = "/bin/sh" // any executable: it is not started
 	}
 	r, err := runner.New(kind, o)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestClaudeSessionIDs(t *testing.T) {
 	}
 }
 
-// events runs lines through a kind's stream.
+// events feeds lines to the stream of a kind.
 func events(t *testing.T, kind string, x runner.Exit, lines ...string) (string, string, runner.Outcome) {
 	t.Helper()
 	s := plan(t, must(t, kind, runner.Options{}), runner.Task{Prompt: "x"}).Stream
@@ -125,7 +125,7 @@ func TestClaudeEvents(t *testing.T) {
 	}
 }
 
-// Whatever a CLI says or leaves out, a failure has a type and a message.
+// Whatever a CLI reports or omits, a failure has a type and a message.
 func TestFailureMessages(t *testing.T) {
 	crash := runner.Exit{Code: -1, Text: "ended by signal: killed", Stderr: "warning\nfatal: out of memory\n"}
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestCodexEvents(t *testing.T) {
 	}
 }
 
-// Every use of a tool counts once, and what only begins or is said does not.
+// Every tool call counts once; its beginning and its mention do not.
 func TestToolUsesAreCounted(t *testing.T) {
 	claude := []string{
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"Look."},{"type":"tool_use","name":"Read"},{"type":"tool_use","name":"Bash"}]}}`,
@@ -230,8 +230,8 @@ func TestAnEmptyPathHasNoCLI(t *testing.T) {
 	}
 }
 
-// What was written piece by piece is not written again when it comes whole,
-// and a text that broke off ends its line.
+// Text that was written piece by piece is not repeated when the whole
+// arrives, and a text that broke off ends its line.
 func TestClaudePartialText(t *testing.T) {
 	delta := func(s string) string {
 		return `{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"` + s + `"}}}`
@@ -311,8 +311,8 @@ func TestTroubleIsReported(t *testing.T) {
 	}
 }
 
-// Nothing that a terminal would obey is in a text, and nothing that it would
-// show is missing.
+// The text has nothing that a terminal would interpret, and lacks nothing
+// that it would show.
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x1b[93m\x1b[1m! \x1b[0mrefused":               "! refused",

@@ -18,14 +18,14 @@ const OverBudget = "budget"
 // Price is what a model costs, in US dollars for 1,000,000 tokens.
 type Price struct {
 	Input, Output         float64 // 0 or more
-	CacheRead, CacheWrite float64 // of input that the provider's cache had, or took in
+	CacheRead, CacheWrite float64 // for input that the provider's cache supplied or stored
 }
 
-// Prices are those of models, by their name or a pattern of it (signalbox.MatchTool). Of several
-// patterns the longest counts.
+// Prices are the prices of models, by name or pattern (signalbox.MatchTool). If several patterns
+// match, the longest one counts.
 type Prices map[string]Price
 
-// of returns the price of a model that goes by these names.
+// of returns the price of a model that has these names.
 func (p Prices) of(names ...string) (Price, bool) {
 	patterns := slices.SortedFunc(maps.Keys(p), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
@@ -38,7 +38,7 @@ func (p Prices) of(names ...string) (Price, bool) {
 	return Price{}, false
 }
 
-// check refuses prices that are no amounts of money.
+// check refuses invalid prices.
 func (p Prices) check() error {
 	for _, model := range slices.Sorted(maps.Keys(p)) {
 		for _, usd := range []float64{p[model].Input, p[model].Output, p[model].CacheRead, p[model].CacheWrite} {
@@ -50,17 +50,17 @@ func (p Prices) check() error {
 	return nil
 }
 
-// tokens counts those of one answer, or of several.
+// tokens are the counts of one or several answers.
 type tokens struct{ input, cacheRead, cacheWrite, output count }
 
-// each combines every count with that of another.
+// each combines every count with the corresponding one of o.
 func (t tokens) each(o tokens, f func(a, b count) count) tokens {
 	return tokens{f(t.input, o.input), f(t.cacheRead, o.cacheRead), f(t.cacheWrite, o.cacheWrite), f(t.output, o.output)}
 }
 
 func larger(a, b count) count { return max(a, b) }
 
-// since is by how much t exceeds what was counted before; all of t where that was counted anew.
+// since returns t minus an earlier count, or t if the counter was reset.
 func (t tokens) since(before tokens) tokens {
 	if t.each(before, larger) != t {
 		return t
@@ -73,22 +73,22 @@ func (p Price) of(t tokens) float64 {
 	return usd / 1e6
 }
 
-// Used is what a run has used of its models so far.
+// Used is what a run has used so far.
 type Used struct {
-	Tokens api.TokenUsage // with what the provider's cache had
+	Tokens api.TokenUsage // including tokens in the provider's cache
 	USD    float64
-	// Unpriced is a model that was used and whose price is not known, Uncounted one that does
-	// not say how many tokens it used; "" for none.
+	// Unpriced is a used model whose price is unknown, Uncounted one that does not report
+	// tokens; "" for none.
 	Unpriced, Uncounted string
 }
 
-// Spent is what counts against a budget.
+// Spent is the usage that counts against a budget.
 func (u Used) Spent() signalbox.Spent {
 	said := signalbox.Result{InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CostUSD: u.USD}
 	return said.Spent()
 }
 
-// plus is what two programs have used.
+// plus returns the sum of two programs' usage.
 func (u Used) plus(o Used) Used {
 	return Used{
 		Tokens: api.TokenUsage{Input: u.Tokens.Input + o.Tokens.Input, Output: u.Tokens.Output + o.Tokens.Output}, USD: math.Round((u.USD+o.USD)*1e9) / 1e9,
@@ -96,7 +96,7 @@ func (u Used) plus(o Used) Used {
 	}
 }
 
-// Over says why a run may not go on, "" where it may.
+// Over says why a run may not continue, "" if it may.
 func (u Used) Over(b signalbox.Budget) string {
 	switch used := u.Spent(); {
 	case b == (signalbox.Budget{}):
@@ -116,7 +116,7 @@ func sum(u api.TokenUsage) int64 { return u.Input + u.Output }
 
 const priceCure = "set a price in agent.prices of this agent, or a budget in tokens"
 
-// dollars is an amount with cents, or with more digits where there is less than a cent.
+// dollars formats an amount with cents, or with more digits if it is below a cent.
 func dollars(usd float64) string {
 	if usd > 0 && usd < 0.01 {
 		return "$" + strconv.FormatFloat(usd, 'f', -1, 64)
@@ -124,7 +124,7 @@ func dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-// grouped is a number with commas between its thousands.
+// grouped formats a number with commas between thousands.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -133,13 +133,13 @@ func grouped(n int64) string {
 	return s
 }
 
-// meter sums up what the answers of the models bear.
+// meter sums the usage of the models' answers.
 type meter struct {
 	prices  Prices
-	asked   string           // the model that the task wants, "" for the CLI's own
+	asked   string           // the task's model, "" for the CLI's own
 	budget  signalbox.Budget // of the run
-	bounded bool             // the CLI itself keeps the budget in dollars
-	before  usage            // of the CLI's own count, what it had counted before this run
+	bounded bool             // the CLI itself enforces the budget in dollars
+	before  usage            // the CLI's own count at the start of this run
 	answers map[string]usage
 }
 
@@ -148,16 +148,16 @@ type usage struct {
 	usd float64
 }
 
-// cost is what tokens of a model cost.
+// cost returns the cost of a model's tokens.
 func (m *meter) cost(model string, t tokens) (usd float64, known bool) {
 	p, ok := m.prices.of(model, m.asked)
 	return p.of(t), ok || t == (tokens{})
 }
 
-// add counts an answer once, however often and in how many parts it is told of. usd is what the
-// CLI says that it cost, 0 where it does not say.
+// add counts an answer once, even if it is reported several times or in parts. usd is the cost
+// that the CLI reports, 0 if it reports none.
 //
-// An answer that bears no tokens at all makes its model one that does not say them.
+// An answer without any tokens marks its model as one that does not report them.
 func (m *meter) add(u *Used, id, model string, t tokens, usd float64) {
 	was := m.answers[id]
 	now := usage{tokens: t.each(was.tokens, larger), usd: max(usd, was.usd)}
@@ -182,12 +182,12 @@ func (m *meter) add(u *Used, id, model string, t tokens, usd float64) {
 
 func (m *meter) name(model string) string { return cmp.Or(model, m.asked, "(the CLI's own)") }
 
-// usage is the tokens as they are told.
+// usage converts the tokens for a report.
 func (t tokens) usage() api.TokenUsage {
 	return api.TokenUsage{Input: int64(t.input + t.cacheRead + t.cacheWrite), Output: int64(t.output)}
 }
 
-// total takes the CLI's own count in place of the sum, unless that knows of more.
+// total replaces the sum by the CLI's own count, unless the sum is larger.
 func (m *meter) total(u *Used, all usage) {
 	now := all.tokens.since(m.before.tokens).usage()
 	if sum(now) < sum(u.Tokens) {
@@ -203,12 +203,12 @@ func (m *meter) total(u *Used, all usage) {
 	}
 }
 
-// spent counts an answer, as add.
+// spent counts an answer, like add.
 func (t *trouble) spent(id, model string, n tokens, usd float64) {
 	t.meter.add(&t.heard.Used, id, model, n, usd)
 }
 
-// asks notes that the model is asked again, or is about to be: over the budget the run ends.
+// asks records that the model is or will be asked again: above the budget the run ends.
 func (t *trouble) asks() {
 	if why := t.heard.Used.Over(t.meter.budget); why != "" {
 		t.text, t.hopeless = why, true
@@ -216,7 +216,7 @@ func (t *trouble) asks() {
 	}
 }
 
-// CheckBudget refuses a budget that could not be kept for a model, "" for the CLI's own.
+// CheckBudget refuses a budget that cannot be enforced for a model; "" is the CLI's own.
 func (b commonRunner) CheckBudget(budget signalbox.Budget, model string) error {
 	if _, ok := b.opt.Prices.of(model); ok || budget.NanoUSD == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 const conversation = "01a21fdc-4908-7611-8de4-c2d5b5d2be1f"
 
-// usingStream is the stream of a run with a budget, which goes on with a conversation of home if it
-// is to. The CLI knows no budget of its own.
+// usingStream is the stream of a run with a budget, which resumes a conversation of home if resume
+// is set. The CLI supports no budget of its own.
 func usingStream(t *testing.T, kind, home string, prices Prices, b signalbox.Budget, resume bool) Stream {
 	t.Helper()
 	r, err := New(kind, Options{Binary: "/bin/true", Prices: prices})
@@ -33,7 +33,7 @@ func usingStream(t *testing.T, kind, home string, prices Prices, b signalbox.Bud
 	return p.Stream
 }
 
-// fixtureLines are the lines that a CLI printed.
+// fixtureLines returns the lines of a recorded CLI.
 func fixtureLines(t *testing.T, name string) [][]byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "used", name))
@@ -47,8 +47,8 @@ func fixtureLines(t *testing.T, name string) [][]byte {
 	return lines
 }
 
-// hears has a stream read what a CLI printed, and returns what was used when the run was first
-// given up, nil if it never was.
+// hears feeds a CLI's recorded output to a stream, and returns the usage at the point where
+// the run was given up; nil if it was not.
 func hears(t *testing.T, s Stream, names ...string) (over *Used) {
 	t.Helper()
 	for _, name := range names {
@@ -72,8 +72,8 @@ func hears(t *testing.T, s Stream, names ...string) (over *Used) {
 
 var scriptedPrices = Prices{"*": {Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}}
 
-// The lines are what the CLIs printed in six answers of a model: five of 10,000 and 2,000 tokens
-// which ask for a tool, and the last of 11 and 7.
+// The lines are output of the CLIs for six answers of a model: five of 10,000 and 2,000 tokens
+// that call a tool, and a last one of 11 and 7.
 func TestUsedAsTheCLIsTellIt(t *testing.T) {
 	all := api.TokenUsage{Input: 50_011, Output: 10_007}
 	const usd = 0.300138
@@ -101,12 +101,12 @@ func TestUsedAsTheCLIsTellIt(t *testing.T) {
 				t.Errorf("%s with a budget in %s was given up at %+v, want %+v", c.kind, name, over, want)
 			}
 		}
-		// The last answer uses it up: the run is done.
+		// The last answer uses up the budget, but the run is done.
 		s = usingStream(t, c.kind, t.TempDir(), scriptedPrices, signalbox.Budget{Tokens: 60_010}, false)
 		if over := hears(t, s, c.files...); over != nil {
 			t.Errorf("%s was given up at %+v though it was done", c.kind, over)
 		}
-		// A price that nobody knows is no price of 0.
+		// An unknown price is not a price of 0.
 		over := hears(t, usingStream(t, c.kind, t.TempDir(), nil, signalbox.Budget{NanoUSD: 1e9}, false), c.files...)
 		if over == nil || over.Tokens.Input != 10_000 || !strings.Contains(over.Over(signalbox.Budget{NanoUSD: 1e9}), "agent.prices") {
 			t.Errorf("%s, without prices, was given up at %+v", c.kind, over)
@@ -114,14 +114,14 @@ func TestUsedAsTheCLIsTellIt(t *testing.T) {
 	}
 }
 
-// Claude Code that is stopped by its own limit of money has failed, unless it was done.
+// Claude Code that stops at its own cost limit has failed, unless it was done.
 func TestClaudeAtItsOwnLimitOfMoney(t *testing.T) {
 	s := usingStream(t, "claude", t.TempDir(), nil, signalbox.Budget{}, false)
 	hears(t, s, "claude-2.1.329-own-budget.jsonl")
 	if o := s.Outcome(Exit{Code: 1}); o.ErrType != OverBudget || o.ErrMessage != "Reached maximum budget ($0.1)" {
 		t.Errorf("%+v", o)
 	}
-	// Its usage leaves out the last answer, its count by models does not.
+	// Its usage leaves out the last answer; its count per model does not.
 	if u := s.Heard().Used; u != (Used{Tokens: api.TokenUsage{Input: 20_000, Output: 4_000}, USD: 0.12}) {
 		t.Errorf("%+v", u)
 	}
@@ -134,7 +134,7 @@ func TestClaudeAtItsOwnLimitOfMoney(t *testing.T) {
 	}
 }
 
-// What a CLI counts goes on with the conversation. A run has used what has come in it.
+// A CLI's count continues with the conversation. A run's usage is only the increase.
 func TestARunDoesNotCountThoseBeforeIt(t *testing.T) {
 	const state = `{"type":"cost-state","sessionId":"` + conversation + `","totalCostUSD":%v,"modelUsage":{"a":{"inputTokens":%d,"outputTokens":%d,"cacheReadInputTokens":100},"b":{"inputTokens":1}}}` + "\n"
 	const counts = `{"timestamp":"2026-11-28T01:54:21Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":%d,"cached_input_tokens":0,"output_tokens":%d}}}}` + "\n"
@@ -159,14 +159,14 @@ func TestARunDoesNotCountThoseBeforeIt(t *testing.T) {
 	if u := s.Heard().Used; u != (Used{Tokens: api.TokenUsage{Input: 502, Output: 50}, USD: 0.25}) {
 		t.Errorf("claude: %+v", u)
 	}
-	// One that counts anew has used all that it tells.
+	// After a reset of the CLI's count, all of the count is the run's usage.
 	s = usingStream(t, "claude", home, nil, signalbox.Budget{}, true)
 	s.Line([]byte(`{"type":"result","subtype":"success","result":"ok","total_cost_usd":0.25,"modelUsage":{"a":{"inputTokens":10,"outputTokens":2}}}`))
 	s.Outcome(Exit{})
 	if u := s.Heard().Used; u != (Used{Tokens: api.TokenUsage{Input: 10, Output: 2}, USD: 0.25}) {
 		t.Errorf("claude that counts anew: %+v", u)
 	}
-	// One that is ended keeps its count with the conversation.
+	// A CLI that is ended keeps its count with the conversation.
 	s = usingStream(t, "claude", home, nil, signalbox.Budget{}, true)
 	s.Line([]byte(`{"type":"system","session_id":"` + conversation + `"}`))
 	s.Outcome(Exit{Code: -1})
@@ -188,7 +188,8 @@ func TestARunDoesNotCountThoseBeforeIt(t *testing.T) {
 	}
 }
 
-// Where codex does not tell of its model's answers, its conversation does.
+// If codex does not show its model's answers, the conversation's file has the
+// usage.
 func TestCodexUsedByItsConversation(t *testing.T) {
 	home := t.TempDir()
 	s := usingStream(t, "codex", home, nil, signalbox.Budget{Tokens: 1000}, false)
@@ -213,7 +214,7 @@ func TestCodexUsedByItsConversation(t *testing.T) {
 	if use(400) || use(999) || !use(1000) {
 		t.Errorf("%+v", s.Heard())
 	}
-	// One that tells nothing at all is not let go on.
+	// A run whose CLI reports no usage at all is ended.
 	s = usingStream(t, "codex", home, nil, signalbox.Budget{Tokens: 1000}, false)
 	s.Line([]byte(`{"type":"thread.started","thread_id":"` + conversation + `"}`))
 	if use(-1) || use(-1) || !use(-1) || !strings.Contains(s.Heard().Used.Over(signalbox.Budget{Tokens: 1000}), "does not say how many tokens") {
@@ -244,7 +245,8 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// An answer is told of several times, and counts once; ten times five cents are half a dollar.
+// An answer that is reported several times counts once; ten times five cents are half a
+// dollar.
 func TestAnAnswerCountsOnce(t *testing.T) {
 	m := meter{prices: Prices{"m": {Input: 5, CacheRead: 0.5, CacheWrite: 6.25, Output: 0}}}
 	var u Used
@@ -257,7 +259,7 @@ func TestAnAnswerCountsOnce(t *testing.T) {
 	if want := (Used{Tokens: api.TokenUsage{Input: 90_000, Output: 30}, USD: 0.5}); u != want {
 		t.Errorf("%+v, want %+v", u, want)
 	}
-	m.add(&u, "told", "unknown", tokens{output: 1}, 0.25) // its price is told with it
+	m.add(&u, "told", "unknown", tokens{output: 1}, 0.25) // reported together with its cost
 	if u.USD != 0.75 || u.Unpriced != "" {
 		t.Errorf("%+v", u)
 	}
@@ -292,14 +294,14 @@ func TestOverBudgetIsSaid(t *testing.T) {
 	}
 }
 
-// A budget that could not be kept is refused before anything is spent.
+// A budget that cannot be enforced is refused before anything is spent.
 func TestBudgetsThatCannotBeKept(t *testing.T) {
 	inDollars, inTokens := signalbox.Budget{NanoUSD: 1}, signalbox.Budget{Tokens: 1}
 	help := filepath.Join(t.TempDir(), "claude")
 	for _, c := range []struct {
 		kind, binary, model string
 		budget              signalbox.Budget
-		want                string // "": it is taken
+		want                string // "": accepted
 	}{
 		{"codex", "", "m", inTokens, ""},
 		{"codex", "", "m", inDollars, `does not know what model "m" costs`},
@@ -307,14 +309,14 @@ func TestBudgetsThatCannotBeKept(t *testing.T) {
 		{"codex", "", "known", inDollars, ""},
 		{"llm", "", "m", inDollars, "agent.prices"},
 		{"llm", "", "m", inTokens, ""},
-		{"opencode", "", "m", inDollars, ""}, // it says what it costs
+		{"opencode", "", "m", inDollars, ""}, // it reports its cost
 		{"demo", "", "m", inDollars, ""},
 		{"command", "", "m", inTokens, ""},
 		{"claude", "/bin/true", "m", inTokens, ""},
 		{"claude", "/bin/true", "m", inDollars, "--max-budget-usd"},
 		{"claude", "/bin/true", "known", inDollars, ""},
 		{"claude", help, "m", inDollars, ""},
-		{"claude", "/no/such/program", "m", inDollars, ""}, // the start says so
+		{"claude", "/no/such/program", "m", inDollars, ""}, // the start reports it
 	} {
 		if c.binary == help {
 			script := "#!/bin/sh\necho '  --max-budget-usd <amount>  Maximum dollar amount'\n"

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// ErrForeign says that a folder is no worktree of the repository that it was made from: what
-// ran in it has changed where it belongs.
+// ErrForeign says that a folder is no longer a worktree of the repository it was made from:
+// a run has replaced it.
 var ErrForeign = errors.New("it is no worktree of its repository any more")
 
-// OpenWorktree opens a worktree of the repository. It takes neither a link nor a folder that
-// names another repository or worktree: git would write there.
+// OpenWorktree opens a worktree of the repository. It refuses a link and a folder that names
+// another repository or worktree, because git would write there.
 //
 // Errors: fs.ErrNotExist, ErrForeign.
 func (r *Repo) OpenWorktree(ctx context.Context, dir string) (*Repo, error) {
@@ -51,8 +51,8 @@ func (r *Repo) OpenWorktree(ctx context.Context, dir string) (*Repo, error) {
 	return t, nil
 }
 
-// stillThere returns an error if what ran in a working tree has put a link in its place: git
-// would read what is elsewhere.
+// stillThere returns an error if a run has replaced a working tree by a link: git would read
+// files elsewhere.
 func (r *Repo) stillThere() error {
 	real, err := filepath.EvalSymlinks(r.Dir)
 	if err == nil && real != r.Dir {
@@ -61,7 +61,7 @@ func (r *Repo) stillThere() error {
 	return err
 }
 
-// RealFolder returns an error unless a folder is there, and no link to one.
+// RealFolder returns an error unless dir is a folder and not a link to one.
 func RealFolder(dir string) error {
 	st, err := os.Lstat(dir)
 	if err == nil && !st.IsDir() {
@@ -73,34 +73,34 @@ func RealFolder(dir string) error {
 // maxListed and maxLine bound lists of commits and files for people.
 const (
 	maxListed = 50
-	maxLine   = 200 // bytes of each
+	maxLine   = 200 // bytes of each line
 )
 
-// Lost is what would be lost with a worktree and its branch.
+// Lost is the content that would be lost with a worktree and its branch.
 type Lost struct {
-	Files   []string // that are neither committed nor ignored, the first 50
+	Files   []string // neither committed nor ignored, the first 50
 	FilesN  int
 	Commits []string // "1234abcd subject", the newest 50
-	N       int      // of commits
-	Nested  []string // repositories within that have something of their own: "tools/x: 2 commits that no remote of it has", the first 50
+	N       int      // number of commits
+	Nested  []string // repositories within that have content of their own: "tools/x: 2 commits that no remote of it has", the first 50
 	NestedN int
 	Tip     string // of the branch; "": there is none
-	Head    string // what is checked out
-	Seen    string // stands for all of this
+	Head    string // checked-out commit
+	Seen    string // hash over all of this
 }
 
 // Any reports whether anything would be lost.
 func (l *Lost) Any() bool { return l.FilesN > 0 || l.N > 0 || l.NestedN > 0 }
 
-// Lost finds out what would be lost with a worktree, nil if its folder is gone, and its branch:
-// what none of the commits has.
+// Lost determines what would be lost with a worktree (nil if its folder is gone) and its
+// branch: everything that none of the given commits contains.
 func (r *Repo) Lost(ctx context.Context, tree *Repo, branch string, commits ...string) (l Lost, err error) {
 	sum := sha256.New()
 	l.Tip = r.commit(ctx, "refs/heads/"+branch)
 	l.Head = l.Tip
 	if tree != nil {
 		l.Head = tree.Head(ctx)
-		// Of submodules the commit; what else is in them is told with the repositories within.
+		// For submodules only the commit; the rest is reported with the repositories within.
 		if l.Files, l.FilesN, err = tree.uncommitted(ctx, sum, "--untracked-files=all", "--ignore-submodules=dirty"); err != nil {
 			return l, err
 		}
@@ -117,7 +117,7 @@ func (r *Repo) Lost(ctx context.Context, tree *Repo, branch string, commits ...s
 }
 
 // uncommitted lists the first files of a working tree that are neither committed nor ignored, and
-// says how many there are. What they are is written to sum.
+// returns their number. It writes what identifies them to sum.
 func (r *Repo) uncommitted(ctx context.Context, sum io.Writer, args ...string) (list []string, n int, err error) {
 	out, err := r.git(ctx, append([]string{"status", "--porcelain", "--no-renames", "-z"}, args...)...)
 	if err != nil {
@@ -139,7 +139,8 @@ func (r *Repo) uncommitted(ctx context.Context, sum io.Writer, args ...string) (
 	return list, n, nil
 }
 
-// commitsBeyond lists the newest commits of some that none of the others has, and their number.
+// commitsBeyond lists the newest commits that are in of but in none of others, and returns
+// their number.
 func (r *Repo) commitsBeyond(ctx context.Context, of, others []string) (list []string, n int, err error) {
 	args := []string{"log", "--format=%h %s", "--no-show-signature", "--no-decorate", "--encoding=UTF-8"}
 	some := false
@@ -168,7 +169,7 @@ func (r *Repo) commitsBeyond(ctx context.Context, of, others []string) (list []s
 	return list, n, nil
 }
 
-// shown is a line as it is told.
+// shown formats a line for people.
 func shown(line string) string {
 	if len(line) > maxLine {
 		line = line[:maxLine] + "…"
@@ -176,14 +177,15 @@ func shown(line string) string {
 	return strings.ToValidUTF8(line, "\uFFFD")
 }
 
-// DeleteBranch deletes a branch that is still at a commit, whatever it has.
+// DeleteBranch deletes a branch if it still points to a commit, whatever it
+// contains.
 func (r *Repo) DeleteBranch(ctx context.Context, branch, at string) error {
 	_, err := r.git(ctx, "update-ref", "-d", "refs/heads/"+branch, at)
 	return err
 }
 
-// HasOwn reports whether a mirror has branches or a stash with commits that its remote had not
-// when it was fetched last.
+// HasOwn reports whether a mirror has branches or a stash with commits that its remote did not
+// have at the last fetch.
 func (r *Repo) HasOwn(ctx context.Context) (bool, error) {
 	args := []string{"rev-list", "--count", "--max-count=1", "--branches"}
 	if r.commit(ctx, "refs/stash") != "" {
@@ -193,8 +195,9 @@ func (r *Repo) HasOwn(ctx context.Context) (bool, error) {
 	return n != "0", err
 }
 
-// Size is what a folder takes on the disk. No link is followed. whole is false if it has more
-// files than are counted, 500,000, or ctx has ended.
+// Size returns the disk usage of a folder, in bytes. It follows no links. whole is false if
+// the folder has more than 500,000 files, the rest of which are not counted, or if ctx has
+// ended.
 func Size(ctx context.Context, dir string) (bytes int64, whole bool) {
 	files := 0
 	whole = true

@@ -18,22 +18,23 @@ import (
 
 // Bounds on what is compared and kept.
 const (
-	maxUntracked     = 20_000   // files that are not tracked
-	maxUntrackedSize = 10 << 20 // bytes of one of them
+	maxUntracked     = 20_000   // number of untracked files
+	maxUntrackedSize = 10 << 20 // bytes of one untracked file
 	maxFiles         = 1000     // in Changes.Files
 	maxCommits       = 1000
 	maxPatch         = 64 << 20 // bytes of the whole patch
 )
 
-// Mark is the content of a working tree at an instant.
+// Mark is the content of a working tree at a point in time.
 type Mark struct {
 	Head string `json:"head,omitempty"` // commit; "" if there is none yet
-	Tree string `json:"tree"`           // with what is not committed
+	Tree string `json:"tree"`           // including uncommitted content
 }
 
-// Mark reads the content of the working tree: what is tracked, and files that are neither
-// tracked nor ignored, up to 20,000 of at most 10 MiB. What the repository does not have yet
-// is stored in a folder of objects, which is created; repository and index stay as they are.
+// Mark reads the content of the working tree: tracked files, and files that are neither
+// tracked nor ignored, up to 20,000 of at most 10 MiB each. Objects that the repository does
+// not have yet go to a separate folder, which Mark creates; repository and index stay
+// unchanged.
 func (r *Repo) Mark(ctx context.Context, objects string) (Mark, error) {
 	if err := errors.Join(r.stillThere(), os.MkdirAll(objects, 0o700)); err != nil {
 		return Mark{}, err
@@ -69,13 +70,13 @@ func (r *Repo) Mark(ctx context.Context, objects string) (Mark, error) {
 	return Mark{r.commit(ctx, "HEAD"), strings.TrimSpace(tree)}, err
 }
 
-// HasTree reports whether the repository has the files of a Mark.
+// HasTree reports whether the repository has the objects of a Mark's tree.
 func (r *Repo) HasTree(ctx context.Context, tree string) bool {
 	_, err := r.git(ctx, "cat-file", "-e", "--end-of-options", tree+"^{tree}")
 	return err == nil
 }
 
-// copyIndex copies the index, so that files which have not changed need not be read.
+// copyIndex copies the index, so that unchanged files need not be read.
 func (r *Repo) copyIndex(dir string) (string, error) {
 	to, err := os.CreateTemp(dir, "index-")
 	if err != nil {
@@ -83,7 +84,7 @@ func (r *Repo) copyIndex(dir string) (string, error) {
 	}
 	defer to.Close()
 	from, err := os.Open(filepath.Join(r.gitDir, "index"))
-	if errors.Is(err, fs.ErrNotExist) { // a new repository; git takes no empty file for an index
+	if errors.Is(err, fs.ErrNotExist) { // a new repository; git rejects an empty file as an index
 		return to.Name(), os.Remove(to.Name())
 	}
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *Repo) copyIndex(dir string) (string, error) {
 	return to.Name(), err
 }
 
-// untracked chooses, of paths that end with NUL, the files that are compared.
+// untracked selects the files to compare from NUL-terminated paths.
 func (r *Repo) untracked(names string) string {
 	var list strings.Builder
 	n := 0
@@ -114,18 +115,19 @@ func (r *Repo) untracked(names string) string {
 	return list.String()
 }
 
-// with has a command read and write a folder of objects beside the repository's.
+// with makes a command read and write a folder of objects beside the
+// repository's own.
 func (r *Repo) with(cmd *exec.Cmd, objects string) *exec.Cmd {
 	theirs := filepath.Join(r.common, "objects")
-	if strings.ContainsAny(theirs, `:"`) { // separators of the list
+	if strings.ContainsAny(theirs, `:"`) { // they separate the entries of the list
 		theirs = strconv.Quote(theirs)
 	}
 	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+theirs)
 	return cmd
 }
 
-// Changes compares two marks of the working tree. The whole patch goes to a file, up to
-// 64 MiB; none is left if nothing has changed.
+// Changes compares two marks of the working tree. It writes the whole patch to a file, up to
+// 64 MiB; without changes there is no file.
 func (r *Repo) Changes(ctx context.Context, from, to Mark, objects, patch string) (*api.Changes, error) {
 	c := &api.Changes{Workspace: KindFolder, Dir: r.Dir, Branch: r.branch(ctx), Base: from.Head, Head: to.Head}
 	c.Commits = r.Commits(ctx, from.Head, to.Head)
@@ -150,7 +152,8 @@ func (r *Repo) Changes(ctx context.Context, from, to Mark, objects, patch string
 	return c, r.writePatch(ctx, c, from, to, objects, patch)
 }
 
-// Commits counts those of head that base does not have, up to 1,000. Either may be "".
+// Commits counts the commits of head that base does not have, up to 1,000. Either may
+// be "".
 func (r *Repo) Commits(ctx context.Context, base, head string) int {
 	if head == "" || base == head {
 		return 0
@@ -169,8 +172,8 @@ func (r *Repo) Commits(ctx context.Context, base, head string) int {
 
 var statuses = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'C': "copied", 'T': "typechange"}
 
-// readFiles reads what git diff-tree -z --raw --numstat prints: each file's entry first, then
-// each file's figures, in the same order.
+// readFiles parses the output of git diff-tree -z --raw --numstat: first an entry for each
+// file, then the figures of each file, in the same order.
 func readFiles(c *api.Changes, out string) error {
 	next := func() string {
 		field, rest, _ := strings.Cut(out, "\x00")
@@ -206,7 +209,8 @@ func readFiles(c *api.Changes, out string) error {
 	return nil
 }
 
-// status is the letter of a raw entry, such as ":100644 100644 1a2b… 3c4d… R100".
+// status returns the status letter of a raw entry, such as ":100644 100644 1a2b…
+// 3c4d… R100".
 func status(entry string) byte {
 	if i := strings.LastIndexByte(entry, ' '); i >= 0 && i+1 < len(entry) {
 		return entry[i+1]
@@ -214,7 +218,7 @@ func status(entry string) byte {
 	return 0
 }
 
-// writePatch writes the patch to a file, and its beginning into c.
+// writePatch writes the patch to a file, and its beginning to c.
 func (r *Repo) writePatch(ctx context.Context, c *api.Changes, from, to Mark, objects, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -238,7 +242,8 @@ func (r *Repo) writePatch(ctx context.Context, c *api.Changes, from, to Mark, ob
 	return nil
 }
 
-// WholeFiles is the beginning of a patch that fits api.MaxPatch, without the part of a file.
+// WholeFiles returns the beginning of a patch that fits api.MaxPatch, cut at a file
+// boundary.
 func WholeFiles(patch string) string {
 	if len(patch) > api.MaxPatch {
 		patch = patch[:max(0, strings.LastIndex(patch[:api.MaxPatch], "\ndiff --git ")+1)]
@@ -246,7 +251,7 @@ func WholeFiles(patch string) string {
 	return strings.ToValidUTF8(patch, "\uFFFD")
 }
 
-// bounded writes at most so many bytes, and takes the rest for written.
+// bounded writes up to a number of bytes and discards the rest.
 type bounded struct {
 	to      io.Writer
 	left    int64

@@ -1,9 +1,11 @@
-// Package workspace makes the folders that runs work in, and reads what they changed there:
-// git worktrees of the agent's repository, or the agent's own folder where it lies in one.
+// Package workspace creates the folders that runs work in, and reads what they changed: git
+// worktrees of the agent's repository, or the agent's own folder if that is in a
+// repository.
 //
-// It runs the git program, with the user's configuration, but neither hooks nor any program
-// that a repository's configuration could name for reading: a run may have written that. It
-// never writes to the index, the branches or the stash of a checkout that is not its own.
+// It runs the git program with the user's configuration, but runs no hooks and no program
+// that a repository's configuration names for reading, because a run may have written that.
+// It never writes to the index, the branches or the stash of a checkout that it did not
+// create.
 package workspace
 
 import (
@@ -18,7 +20,7 @@ import (
 	"strings"
 )
 
-// ErrNone says that a folder lies in no git repository, or that there is no git program.
+// ErrNone says that a folder is in no git repository, or that there is no git program.
 var ErrNone = errors.New("it lies in no git repository")
 
 // Repo is a working tree of a git repository.
@@ -30,10 +32,10 @@ type Repo struct {
 	hooks  bool // the repository's hooks run
 }
 
-// Open finds the repository of a folder. environ is the environment in which git runs.
+// Open finds the repository of a folder. environ is the environment of git.
 //
-// Errors: ErrNone; what git says of a repository that it does not take, such as one of
-// another user.
+// Errors: ErrNone; git's own error if it refuses the repository, for example because
+// another user owns it.
 func Open(ctx context.Context, dir string, environ []string) (*Repo, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, fmt.Errorf("%w: no git program was found", ErrNone)
@@ -57,8 +59,8 @@ func Open(ctx context.Context, dir string, environ []string) (*Repo, error) {
 	return r, nil
 }
 
-// OpenTree opens a folder that is the top of a working tree itself: a repository around it is
-// another one.
+// OpenTree opens a folder that must be the top of a working tree itself, not a folder within
+// another repository.
 func OpenTree(ctx context.Context, dir string, environ []string) (*Repo, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -74,7 +76,8 @@ func OpenTree(ctx context.Context, dir string, environ []string) (*Repo, error) 
 	return r, nil
 }
 
-// gitEnv is an environment without what would have git look elsewhere, ask, or translate.
+// gitEnv is an environment without variables that make git look elsewhere, prompt, or
+// translate.
 func gitEnv(environ []string) []string {
 	var env []string
 	for _, kv := range environ {
@@ -85,15 +88,15 @@ func gitEnv(environ []string) []string {
 	return append(env, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 }
 
-// noPrograms and noHooks are settings that keep git from starting programs of the repository's
-// choice.
+// noPrograms and noHooks are settings that keep git from running programs that the repository
+// chooses.
 var (
 	noHooks    = []string{"-c", "core.hooksPath=" + os.DevNull}
 	noPrograms = []string{"-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false"}
 )
 
-// command is a git command in the working tree. It names the repository that was opened: a run
-// may have removed what leads there, and git would find one around it.
+// command is a git command in the working tree. It names the opened repository explicitly: if
+// a run has removed the .git link, git would otherwise find a repository around it.
 func (r *Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	settings := slices.Clone(noPrograms)
 	if !r.hooks {
@@ -107,12 +110,12 @@ func (r *Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// git runs a command and returns what it prints.
+// git runs a command and returns its output.
 func (r *Repo) git(ctx context.Context, args ...string) (string, error) {
 	return output(r.command(ctx, args...))
 }
 
-// maxError bounds what is quoted of git's messages, in bytes.
+// maxError bounds quoted messages of git, in bytes.
 const maxError = 500
 
 func output(cmd *exec.Cmd) (string, error) {
@@ -140,14 +143,14 @@ func verb(args []string) string {
 	return ""
 }
 
-// line is the first line of what a command prints.
+// line returns the first line of a command's output.
 func (r *Repo) line(ctx context.Context, args ...string) (string, error) {
 	out, err := r.git(ctx, args...)
 	first, _, _ := strings.Cut(out, "\n")
 	return first, err
 }
 
-// config is what git config prints; "" if there is no such setting.
+// config returns the output of git config; "" if the setting does not exist.
 func (r *Repo) config(ctx context.Context, args ...string) (string, error) {
 	out, err := r.git(ctx, append([]string{"config"}, args...)...)
 	if err != nil && strings.HasSuffix(err.Error(), ": exit status 1") {
@@ -165,7 +168,7 @@ func (r *Repo) commit(ctx context.Context, name string) string {
 	return id
 }
 
-// BranchAt is the branch of that name, or that is checked out where name is "" or HEAD; "" for none.
+// BranchAt returns the branch of that name, or the checked-out branch for "" and HEAD; "" for none.
 func (r *Repo) BranchAt(ctx context.Context, name string) string {
 	if name == "" || name == "HEAD" {
 		return r.branch(ctx)
@@ -176,7 +179,7 @@ func (r *Repo) BranchAt(ctx context.Context, name string) string {
 	return name
 }
 
-// branch is the branch that is checked out; "" for none.
+// branch is the checked-out branch; "" for none.
 func (r *Repo) branch(ctx context.Context) string {
 	name, err := r.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
 	if err != nil {

@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// How work lands.
+// Landing methods.
 const (
-	MethodRebase = "rebase" // each commit of the work becomes one of the branch
-	MethodSquash = "squash" // all of it becomes one commit
+	MethodRebase = "rebase" // every commit of the work becomes a commit of the branch
+	MethodSquash = "squash" // all of the work becomes one commit
 )
 
-// Why work does not land, besides errors of git and of the disk.
+// Reasons why work does not land, besides errors of git and of the disk.
 const (
-	LandConflict = "conflict"     // it does not fit what the branch has now
-	LandChecks   = "checks"       // a check or a hook refused the result
-	LandRefused  = "land_refused" // it cannot be tried
+	LandConflict = "conflict"     // it conflicts with the branch
+	LandChecks   = "checks"       // a check or a hook rejected the result
+	LandRefused  = "land_refused" // it cannot be attempted
 )
 
-// LandError says why work does not land.
+// LandError is the reason why work does not land.
 type LandError struct {
 	Kind   string // LandConflict, LandChecks or LandRefused
 	Text   string // one line, with what to do
-	Detail string // for the one who mends it: conflicts, or the output of a check
+	Detail string // for fixing it: conflicts, or the output of a check
 }
 
 func (e *LandError) Error() string { return e.Text }
@@ -35,61 +35,61 @@ func refuse(format string, args ...any) error {
 	return &LandError{Kind: LandRefused, Text: fmt.Sprintf(format, args...)}
 }
 
-// errMoved says that the branch is not where it was when the landing began.
+// errMoved says that the branch has moved since the landing began.
 var errMoved = errors.New("the branch has moved")
 
-// Bounds on landing.
+// Bounds of landing.
 const (
-	landTries      = 10       // while others move the branch
-	maxLandCommits = 500      // of one landing by rebase
+	landTries      = 10       // if the branch moves meanwhile
+	maxLandCommits = 500      // in one landing by rebase
 	maxConflict    = 12 << 10 // bytes of LandError.Detail
 )
 
-// Landing is work that is to land on a branch. Onto, Work, Method, Task and Dir are required.
+// Landing describes work to land on a branch. Onto, Work, Method, Task and Dir are required.
 type Landing struct {
-	Work        string   // commit, with all that it has and the branch does not
-	Task        string   // whose work it is
+	Work        string   // commit with all the work
+	Task        string   // task that did the work
 	Onto        string   // branch, without refs/heads/
-	Remote      string   // whose branch it is; "": this repository's
-	Address     string   // of Remote; "": as git is configured
+	Remote      string   // remote of the branch; "": this repository's branch
+	Address     string   // URL of Remote; "": as configured in git
 	Method      string   // MethodRebase or MethodSquash
-	FastForward bool     // a clean checkout of the branch goes forward with it
+	FastForward bool     // a clean checkout of the branch is fast-forwarded
 	Hooks       bool     // the repository's hooks run
-	Dir         string   // folder for a worktree; what is there is removed, before and after
+	Dir         string   // folder for a worktree; its content is removed before and after
 	Title       string   // of a squashed commit
-	Trailers    []string // of each commit that has them not yet
+	Trailers    []string // added to each commit that does not have them
 	Past        []Landed // what Intend has stored, oldest first
 
-	Prepare func(ctx context.Context, tree *Repo) error // sets the worktree up for the checks
+	Prepare func(ctx context.Context, tree *Repo) error // prepares the worktree for the checks
 	Check   Check
-	Intend  func(Landed) error // stores durably what lands next
+	Intend  func(Landed) error // stores durably what is about to land
 	Log     func(format string, args ...any)
 }
 
-// Check runs the checks on a commit of a landing: the one that the branch comes to, or an earlier
-// one of it. It returns a word on them, "" if there are none.
+// Check runs the checks on a commit of a landing: the new tip of the branch, or, if earlier is
+// set, a commit before it. It returns a summary, "" if there are no checks.
 //
-// Errors: LandError of the kind LandChecks if they fail.
+// Errors: LandError of the kind LandChecks if a check fails.
 type Check func(ctx context.Context, tree *Repo, earlier bool) (string, error)
 
-// Landed is a landing that took place if the branch contains Commit.
+// Landed is a landing; it took place if the branch contains Commit.
 type Landed struct {
 	Onto     string `json:"onto"`
 	Remote   string `json:"remote,omitempty"`
-	Work     string `json:"work"`               // commit that landed
-	Commit   string `json:"commit"`             // commit of the branch that has it
-	Was      string `json:"was"`                // commit of the branch before
-	Commits  int    `json:"commits"`            // that were added
-	Checked  string `json:"checked,omitempty"`  // what Check returned, for each of them
-	Checkout string `json:"checkout,omitempty"` // folder that went forward with the branch
+	Work     string `json:"work"`               // the commit of the work
+	Commit   string `json:"commit"`             // commit on the branch that contains it
+	Was      string `json:"was"`                // tip of the branch before
+	Commits  int    `json:"commits"`            // number of added commits
+	Checked  string `json:"checked,omitempty"`  // what Check returned; for every commit
+	Checkout string `json:"checkout,omitempty"` // folder that was fast-forwarded
 }
 
-// Land puts work onto a branch: its commits are made anew on the tip of the branch, in a
-// worktree of their own, each is checked there, and the branch is moved by compare-and-set. Where
-// the branch moves meanwhile all of it begins again. Where only the last of them passes, the work
-// lands as one commit. Work that has landed is not landed twice.
+// Land lands work on a branch. It recreates the commits of the work on the tip of the branch, in
+// a separate worktree, checks each of them there, and moves the branch by compare-and-set. If the
+// branch moves meanwhile, it starts again. If only the last commit passes, the work lands as one
+// commit. Work that has landed does not land twice.
 //
-// The caller keeps landings onto one branch apart, see LockDir. If ctx ends before the branch
+// The caller must serialize landings onto one branch, see LockDir. If ctx ends before the branch
 // was moved, nothing has happened.
 //
 // Errors: LandError; those of ctx, of the functions of l and of git.
@@ -149,8 +149,8 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	return done, r.move(ctx, l, to, done)
 }
 
-// check sets a worktree up and runs the checks in it. What is to land must not name commits of
-// submodules that only a worktree has.
+// check prepares a worktree and runs the checks in it. It refuses work with submodule commits
+// that exist only in a worktree.
 func (l *Landing) check(ctx context.Context, tree *Repo, earlier bool) (string, error) {
 	err := tree.submodules(ctx)
 	if missing, ok := errors.AsType[*missingError](err); ok {
@@ -166,8 +166,8 @@ func (l *Landing) check(ctx context.Context, tree *Repo, earlier bool) (string, 
 	return said, cmp.Or(err, context.Cause(ctx))
 }
 
-// checkEarlier reports whether the checks say of each commit of a landing what they said of the
-// last one.
+// checkEarlier reports whether each earlier commit of a landing has the same check result as
+// the last one.
 func (r *Repo) checkEarlier(ctx context.Context, l Landing, done Landed) (bool, error) {
 	out, err := r.git(ctx, "rev-list", "--reverse", done.Was+".."+done.Commit+"^")
 	if err != nil {
@@ -191,8 +191,8 @@ func (r *Repo) checkEarlier(ctx context.Context, l Landing, done Landed) (bool, 
 	return true, nil
 }
 
-// hasLanded finds, of the past landings, the one of this very work, if the branch at a commit
-// contains it.
+// hasLanded finds the past landing of exactly this work, if the branch at a commit contains
+// it.
 func (r *Repo) hasLanded(ctx context.Context, l Landing, at string) (Landed, bool) {
 	for _, p := range slices.Backward(l.Past) {
 		if p.Work == l.Work && p.Onto == l.Onto && p.Remote == l.Remote && r.Contains(ctx, at, p.Commit) {
@@ -202,18 +202,18 @@ func (r *Repo) hasLanded(ctx context.Context, l Landing, at string) (Landed, boo
 	return Landed{}, false
 }
 
-// Contains reports that a commit is another one or has it among its ancestors.
+// Contains reports whether commit is tip or an ancestor of tip.
 func (r *Repo) Contains(ctx context.Context, tip, commit string) bool {
 	_, err := r.git(ctx, "merge-base", "--is-ancestor", commit, tip)
 	return err == nil
 }
 
-// short is the beginning of a commit's name, for people.
+// short abbreviates a commit ID for people.
 func short(commit string) string { return commit[:min(len(commit), 12)] }
 
-// Work is the commit that has all that a worktree has.
+// Work returns the commit with all the work in a worktree.
 //
-// Errors: LandError where something in it is not committed.
+// Errors: LandError if something is not committed.
 func (r *Repo) Work(ctx context.Context) (string, error) {
 	if r.unfinished() {
 		return "", &LandError{Kind: LandConflict, Text: "the worktree " + r.Dir + " is in the middle of a merge or rebase", Detail: "A merge or rebase has begun in this folder and is not finished. Solve what it asks for, and commit."}
@@ -223,7 +223,7 @@ func (r *Repo) Work(ctx context.Context) (string, error) {
 		return "", err
 	}
 	changed := slices.DeleteFunc(strings.Split(out, "\x00"), func(entry string) bool {
-		return entry == "" || strings.HasPrefix(entry, "?? ") && strings.HasSuffix(entry, "/") // a repository within, which stays here
+		return entry == "" || strings.HasPrefix(entry, "?? ") && strings.HasSuffix(entry, "/") // a repository within, which stays in the worktree
 	})
 	if len(changed) > 0 {
 		return "", refuse("the worktree %s has changes that are not committed: let the conversation go on, or commit them on its branch", r.Dir)

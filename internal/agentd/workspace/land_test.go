@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// site is a repository whose user works on the branch user, with a worktree on the branch work.
+// site is a repository whose user is on the branch user, with a worktree on the branch work.
 type site struct {
 	*repository
 	repo *Repo
@@ -33,7 +33,7 @@ func newSite(t *testing.T) *site {
 	return &site{r, r.open(), &repository{t, real, r.env}, nil}
 }
 
-// landing lands what the worktree has.
+// landing is a landing of the worktree's work.
 func (s *site) landing() Landing {
 	s.t.Helper()
 	return Landing{
@@ -58,7 +58,7 @@ func (s *site) land(l Landing) Landed {
 	return done
 }
 
-// wantLandError has a landing fail, and leave nothing.
+// wantLandError expects a landing to fail without leaving anything behind.
 func (s *site) wantLandError(l Landing, kind, text string) *LandError {
 	s.t.Helper()
 	before := s.git("for-each-ref")
@@ -76,7 +76,7 @@ func (s *site) wantLandError(l Landing, kind, text string) *LandError {
 	return e
 }
 
-// on commits to main, as somebody else.
+// on commits to main as another user.
 func (s *site) on(name, text string) string {
 	s.t.Helper()
 	tree := filepath.Join(s.t.TempDir(), "other")
@@ -133,8 +133,8 @@ func TestLandByRebase(t *testing.T) {
 	}
 }
 
-// Work that has landed does not land again, whatever is asked; later work of the same
-// conversation lands alone.
+// Work that has landed does not land again, whatever is requested; later work of the
+// same conversation lands alone.
 func TestLandOnlyWhatIsNew(t *testing.T) {
 	for _, method := range []string{MethodRebase, MethodSquash} {
 		t.Run(method, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestLandOnlyWhatIsNew(t *testing.T) {
 				t.Errorf("%+v", done)
 			}
 			s.work.git("merge", "-q", "--no-edit", "main")
-			s.past[len(s.past)-1].Work = s.work.git("rev-parse", "HEAD~1") // as it is
+			s.past[len(s.past)-1].Work = s.work.git("rev-parse", "HEAD~1") // as in that file
 			s.wantLandError(s.landing(), LandRefused, "nothing to land: main has all of the work already")
 			s.work.write("a.txt", "1\n2\n3\nlast\n5\n6\n7\n8\n9\n")
 			s.work.commit("last")
@@ -195,7 +195,7 @@ func TestLandBySquash(t *testing.T) {
 	}
 }
 
-// A conflict says where it is and what to do. What a merge has solved lands as it was solved.
+// A conflict names the place and what to do. Merge resolutions in the work are kept.
 func TestLandAfterConflict(t *testing.T) {
 	s := newSite(t)
 	s.work.write("a.txt", "1\n2\n3\n4\nmine\n6\n7\n8\n9\n")
@@ -254,7 +254,8 @@ func TestLandThatIsRefused(t *testing.T) {
 	}
 }
 
-// A branch that moves while the checks run is landed on as it is then, checked anew.
+// If the branch moves during the checks, the work lands on the new tip and is
+// checked again.
 func TestLandOnMovingBranch(t *testing.T) {
 	s := newSite(t)
 	s.work.write("n.txt", "n\n")
@@ -320,7 +321,8 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 	}
 }
 
-// A branch that its user is rebasing or merging into stays where it is.
+// A branch that its user is rebasing, or into which the user is merging, does
+// not move.
 func TestLandOnBranchInUse(t *testing.T) {
 	s := newSite(t)
 	s.work.write("n.txt", "n\n")
@@ -348,8 +350,8 @@ func TestLandOnBranchInUse(t *testing.T) {
 	s.land(l)
 }
 
-// A git that was killed while the checkout went forward leaves files of the work there; the next
-// try begins by taking them back. Changes of somebody else stay.
+// If git was killed during the fast-forward of a checkout, it left files of the work there; the
+// next attempt first restores the checkout. Other users' changes are kept.
 func TestLandAfterKillInCheckout(t *testing.T) {
 	s := newSite(t)
 	s.git("checkout", "-q", "main")
@@ -386,7 +388,7 @@ func TestLandAfterKillInCheckout(t *testing.T) {
 	}
 }
 
-// Where git does not know its user, commits are those of Signalbox.
+// If git does not know the user, Signalbox is the author of commits.
 func TestLandWithoutIdentity(t *testing.T) {
 	s := newSite(t)
 	s.work.write("n.txt", "n\n")
@@ -403,7 +405,7 @@ func TestLandWithoutIdentity(t *testing.T) {
 	}
 }
 
-// Hooks run only where that is configured.
+// Hooks run only if configured.
 func TestLandRunsHooksOnlyIfAsked(t *testing.T) {
 	s := newSite(t)
 	hook := filepath.Join(s.dir, ".git/hooks/pre-commit")

@@ -14,27 +14,28 @@ import (
 	"strings"
 )
 
-// landTarget is a branch that work lands on.
+// landTarget is a branch on which work lands.
 type landTarget struct {
-	ref      string // in the repository that has it
+	ref      string // in the repository with the branch
 	at       string
-	checkout *Repo // has it checked out; nil: none does
+	checkout *Repo // checkout of the branch; nil: none
 }
 
-// LockDir makes the folder whose lock keeps landings onto one branch apart, of all agents of
-// this host.
+// LockDir creates the folder whose lock serializes landings onto one branch, for all agents
+// of this host.
 func (r *Repo) LockDir(onto, remote string) (string, error) {
 	dir := filepath.Join(r.common, "signalbox", "landing-"+BranchKey(onto, remote))
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// BranchKey names a branch in names of files.
+// BranchKey encodes a branch for file names.
 func BranchKey(onto, remote string) string {
 	sum := sha256.Sum256([]byte(remote + "\x00" + onto))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Tip is the commit of a branch that work may land on; of a remote's what was last seen of it.
+// Tip returns the commit of a branch on which work may land; for a remote, its last known
+// commit.
 func (r *Repo) Tip(ctx context.Context, onto, remote string) (string, error) {
 	if remote != "" {
 		return r.Commit(ctx, r.fetched(onto, remote))
@@ -43,8 +44,7 @@ func (r *Repo) Tip(ctx context.Context, onto, remote string) (string, error) {
 	return to.at, err
 }
 
-// target finds the branch by its exact name, also where file names do not tell upper case from
-// lower.
+// target finds the branch by its exact name, even on file systems that ignore case.
 func (r *Repo) target(ctx context.Context, l Landing) (landTarget, error) {
 	to := landTarget{ref: "refs/heads/" + l.Onto}
 	if _, err := r.git(ctx, "check-ref-format", to.ref); err != nil {
@@ -71,8 +71,8 @@ func (r *Repo) target(ctx context.Context, l Landing) (landTarget, error) {
 	return to, nil
 }
 
-// freeToMove returns the checkout that goes forward with the branch; nil if it is checked out
-// nowhere.
+// freeToMove returns the checkout that is fast-forwarded with the branch; nil if the branch
+// is not checked out.
 func (r *Repo) freeToMove(ctx context.Context, l Landing, to landTarget) (*Repo, error) {
 	if l.Remote != "" {
 		return nil, nil
@@ -105,7 +105,7 @@ func (r *Repo) freeToMove(ctx context.Context, l Landing, to landTarget) (*Repo,
 	return w, w.clean(ctx, l.Onto)
 }
 
-// clean refuses a checkout in which something is changed or going on.
+// clean refuses a checkout with changes or with an unfinished operation.
 func (r *Repo) clean(ctx context.Context, branch string) error {
 	if r.unfinished() {
 		return refuse("%s is checked out in %s, in the middle of a merge or rebase: finish it, then land again", branch, r.Dir)
@@ -124,7 +124,7 @@ func (r *Repo) clean(ctx context.Context, branch string) error {
 	return refuse("%s is checked out in %s, with changes that are not committed in %s: commit or stash them, then land again", branch, r.Dir, some(names))
 }
 
-// some quotes the first of many names.
+// some quotes the first of several names.
 func some(names []string) string {
 	const most, long = 10, 80
 	var list []string
@@ -142,7 +142,7 @@ func some(names []string) string {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// checkouts are the folders in which a branch is checked out.
+// checkouts returns the folders in which a branch is checked out.
 func (r *Repo) checkouts(ctx context.Context, ref string) ([]string, error) {
 	dirs, err := r.worktreesOn(ctx, ref)
 	return slices.DeleteFunc(dirs, func(dir string) bool {
@@ -151,8 +151,8 @@ func (r *Repo) checkouts(ctx context.Context, ref string) ([]string, error) {
 	}), err
 }
 
-// FreeBranch is a name for the branch of a new worktree: name, or name-2 and so on where another
-// worktree is on that, whose folder may be gone.
+// FreeBranch returns a name for the branch of a new worktree: name, or name-2 and so on if
+// another worktree uses that branch, even if its folder is gone.
 func (r *Repo) FreeBranch(ctx context.Context, name string) (string, error) {
 	for n, free := 2, name; ; n++ {
 		if dirs, err := r.worktreesOn(ctx, "refs/heads/"+free); err != nil || len(dirs) == 0 {
@@ -162,8 +162,8 @@ func (r *Repo) FreeBranch(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// notRebased refuses a branch that is being rebased somewhere: it counts as checked out
-// nowhere, and would be set back at the end.
+// notRebased refuses a branch that is being rebased somewhere: it does not count as
+// checked out, and the end of the rebase would reset it.
 func (r *Repo) notRebased(ref string) error {
 	for _, pattern := range []string{"rebase-*/head-name", "worktrees/*/rebase-*/head-name"} {
 		files, err := filepath.Glob(filepath.Join(escapeGlob(r.common), pattern))
@@ -179,17 +179,17 @@ func (r *Repo) notRebased(ref string) error {
 	return nil
 }
 
-// escapeGlob has filepath.Glob take a path as it is.
+// escapeGlob escapes a path for filepath.Glob.
 func escapeGlob(path string) string {
-	if os.PathSeparator == '\\' { // nothing is escaped there
+	if os.PathSeparator == '\\' { // Windows has no escape character
 		return path
 	}
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// takeBack undoes what a git left that was killed while the checkout went forward: the branch
-// is where it was, and files are what the landing has. Whatever else is changed stays, and so
-// do all files then.
+// takeBack restores a checkout after git was killed during its fast-forward: the branch has
+// not moved, but files have the content of the landing. If anything else was changed,
+// takeBack leaves all files alone.
 func (r *Repo) takeBack(ctx context.Context, p Landed) error {
 	if _, err := os.Lstat(filepath.Join(r.gitDir, "index.lock")); err == nil || r.unfinished() || r.clean(ctx, p.Onto) == nil {
 		return nil
@@ -211,7 +211,7 @@ func (r *Repo) takeBack(ctx context.Context, p Landed) error {
 	}
 	for _, name := range changed {
 		if !slices.Contains(landing, name) || !r.has(ctx, p.Commit, name) && !r.has(ctx, p.Was, name) {
-			return nil // somebody else's: refused as such
+			return nil // a change by someone else: the landing will refuse it
 		}
 	}
 	var mine []string
@@ -239,7 +239,7 @@ func (r *Repo) takeBack(ctx context.Context, p Landed) error {
 	return nil
 }
 
-// has reports that a file is as a commit has it.
+// has reports whether a file is the same as in a commit.
 func (r *Repo) has(ctx context.Context, commit, name string) bool {
 	want, err := r.line(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", commit+":"+name)
 	path := filepath.Join(r.Dir, filepath.FromSlash(name))
@@ -261,8 +261,8 @@ func (r *Repo) has(ctx context.Context, commit, name string) bool {
 	return err == nil && got == want
 }
 
-// move moves the branch if it is where the landing began; else errMoved. It is not interrupted:
-// a git that is killed leaves locks.
+// move moves the branch if it has not moved since the landing began; otherwise it returns
+// errMoved. It is not interrupted, because a killed git leaves locks.
 func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
@@ -306,13 +306,13 @@ func (r *Repo) remoteTarget(ctx context.Context, l Landing, to landTarget) (land
 		return to, err
 	}
 	to.at = r.commit(ctx, here)
-	if l.Address != "" { // for conversations that merge it; a fetch beside this one may be at it
+	if l.Address != "" { // for conversations that merge the branch; another fetch may be writing it
 		_, _ = r.git(ctx, "update-ref", "refs/remotes/"+l.Remote+"/"+l.Onto, to.at)
 	}
 	return to, nil
 }
 
-// fetched is the reference for what was last seen of the branch of a remote.
+// fetched is the reference to the last known commit of a remote's branch.
 func (r *Repo) fetched(branch, remote string) string {
 	return "refs/signalbox/landing/" + BranchKey(branch, remote)
 }
@@ -327,8 +327,8 @@ func (r *Repo) remotely(ctx context.Context, l Landing, args ...string) *exec.Cm
 	return r.talking(ctx, l.Address, args...)
 }
 
-// push makes the branch of the remote point to a commit if it points to was, "" if there is no
-// such branch.
+// push makes the branch of the remote point to a commit if it points to was; "" means that the
+// branch must not exist.
 func (r *Repo) push(ctx context.Context, l Landing, commit, was string) error {
 	if err := r.pushLFS(ctx, l, commit); err != nil {
 		return err
@@ -338,7 +338,8 @@ func (r *Repo) push(ctx context.Context, l Landing, commit, was string) error {
 	return err
 }
 
-// pushLFS uploads the large files of a commit, which the hook of git-lfs would do.
+// pushLFS uploads the large files of a commit, because the hook of git-lfs does
+// not run.
 func (r *Repo) pushLFS(ctx context.Context, l Landing, commit string) error {
 	if r.hooks {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// detached makes a worktree at a commit, on no branch. What is in the folder is removed.
+// detached creates a worktree at a commit, on no branch. It removes the folder's content
+// first.
 func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
 	if err := r.RemoveWorktree(ctx, dir); err != nil {
 		return nil, err
@@ -21,13 +22,14 @@ func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
 	return t, nil
 }
 
-// rebuild makes the commits of the work anew on what is checked out, and completes done.
+// rebuild recreates the commits of the work on the checked-out commit, and completes
+// done.
 func (r *Repo) rebuild(ctx context.Context, l Landing, done *Landed) error {
 	fork, known, err := r.forkOf(ctx, l, done.Was)
 	if err != nil {
 		return err
 	}
-	// Commits whose change the branch has already, under another name, are left out.
+	// Leave out commits whose change is already on the branch under another ID.
 	out, err := r.git(ctx, append([]string{"rev-list", "--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only", done.Was + "..." + l.Work}, known...)...)
 	if err != nil {
 		return err
@@ -66,8 +68,9 @@ func (r *Repo) rebuild(ctx context.Context, l Landing, done *Landed) error {
 	return nil
 }
 
-// forkOf is the last commit of the work that the branch has: under its own name, or as what an
-// earlier landing made of it. known excludes, for rev-list, all commits that it has.
+// forkOf is the last commit of the work that the branch contains, with the same ID or as the
+// result of an earlier landing. known excludes, for rev-list, all commits that the branch
+// contains.
 func (r *Repo) forkOf(ctx context.Context, l Landing, tip string) (fork string, known []string, err error) {
 	if fork, err = r.line(ctx, "merge-base", tip, l.Work); err != nil {
 		return "", nil, refuse("the work and %s have no commit in common: it was made from another history", l.Onto)
@@ -75,7 +78,7 @@ func (r *Repo) forkOf(ctx context.Context, l Landing, tip string) (fork string, 
 	known = []string{"^" + fork}
 	for _, p := range slices.Backward(l.Past) {
 		if p.Onto == l.Onto && p.Remote == l.Remote && r.Contains(ctx, tip, p.Commit) && r.Contains(ctx, l.Work, p.Work) {
-			if !r.Contains(ctx, fork, p.Commit) { // else it was merged into the work since
+			if !r.Contains(ctx, fork, p.Commit) { // otherwise the landing was merged into the work since
 				fork = p.Work
 			}
 			return fork, append(known, "^"+p.Work), nil
@@ -84,7 +87,7 @@ func (r *Repo) forkOf(ctx context.Context, l Landing, tip string) (fork string, 
 	return fork, known, nil
 }
 
-// squashed makes one commit of all that the work has changed since a commit.
+// squashed makes one commit of all changes of the work since fork.
 func (r *Repo) squashed(ctx context.Context, l Landing, fork string, commits []string) (string, error) {
 	var subjects []string
 	for _, c := range commits[:min(len(commits), maxLandCommits)] {
@@ -107,12 +110,12 @@ func (r *Repo) squashed(ctx context.Context, l Landing, fork string, commits []s
 	return r.line(ctx, append(r.author(ctx), "commit-tree", "-p", fork, "-m", title, l.Work+"^{tree}")...)
 }
 
-// pick makes a commit anew on what is checked out; false if nothing of it is left to commit.
+// pick recreates a commit on the checked-out commit; false if nothing is left to commit.
 func (r *Repo) pick(ctx context.Context, l Landing, commit string) (bool, error) {
 	if _, err := r.git(ctx, "-c", "rerere.enabled=false", "cherry-pick", "--no-commit", commit); err != nil {
 		return false, r.conflict(ctx, l, commit, err)
 	}
-	// Trees, because a diff may leave out submodules, as .gitmodules says.
+	// Compare trees: a diff may leave out submodules because of .gitmodules.
 	staged, err := r.line(ctx, "write-tree")
 	if err != nil {
 		return false, err
@@ -144,7 +147,7 @@ func (r *Repo) pick(ctx context.Context, l Landing, commit string) (bool, error)
 	return true, nil
 }
 
-// withTrailers adds to a message the trailers that it does not have.
+// withTrailers adds the missing trailers to a message.
 func withTrailers(message, has string, want []string) string {
 	message = strings.TrimRight(message, "\n")
 	lines := strings.Split(strings.TrimSpace(has), "\n")
@@ -161,7 +164,8 @@ func withTrailers(message, has string, want []string) string {
 	return message + "\n"
 }
 
-// conflict says which files of a commit do not fit the branch; err itself if it is none.
+// conflict describes which files of a commit conflict with the branch; if there is no
+// conflict it returns err.
 func (r *Repo) conflict(ctx context.Context, l Landing, commit string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// Each commit that a rebase puts on the branch has passed the checks; where one does not pass by
+// Each commit that a rebase adds to the branch has passed the checks; if one does not pass by
 // itself, the work lands as one commit that does.
 func TestLandChecksEachCommit(t *testing.T) {
 	broken := errors.New("the disk is full")
 	red := &LandError{Kind: LandChecks, Text: "red"}
 	for name, c := range map[string]struct {
-		said    map[string]string // by the last line of steps.txt; else "passed"
+		said    map[string]string // by the last line of steps.txt; otherwise "passed"
 		err     map[string]error
 		want    string // the last lines of steps.txt in the commits of main
 		checked string
@@ -74,7 +74,7 @@ func TestLandChecksEachCommit(t *testing.T) {
 	}
 }
 
-// Submodules go forward with the work, and are there for the checks.
+// Submodules move forward with the work, and are present for the checks.
 func TestLandWithSubmodules(t *testing.T) {
 	s := newSite(t)
 	s.git("config", "--global", "protocol.file.allow", "always")
@@ -117,7 +117,8 @@ func TestLandWithSubmodules(t *testing.T) {
 	}
 }
 
-// Large files are pushed before the branch, since git-lfs would do it in a hook.
+// Large files are pushed before the branch, because the hook of git-lfs does not
+// run.
 func TestLandPushesLargeFiles(t *testing.T) {
 	s := newSite(t)
 	bin := t.TempDir()
@@ -134,7 +135,7 @@ func TestLandPushesLargeFiles(t *testing.T) {
 	bare := newRepository(t, "--bare")
 	s.git("remote", "add", "origin", bare.dir)
 	s.git("push", "-q", "origin", "main")
-	for _, set := range [][2]string{{"process", ""}, {"required", "false"}} { // not that of the system
+	for _, set := range [][2]string{{"process", ""}, {"required", "false"}} { // overrides the system's configuration
 		s.git("config", "filter.lfs."+set[0], set[1])
 	}
 	push := func(name string) {

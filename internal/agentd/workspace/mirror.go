@@ -21,9 +21,9 @@ import (
 // Origin is the remote of a mirror.
 const Origin = "origin"
 
-// OpenMirror opens the mirror of a remote repository, or makes an empty one: a repository
-// without files, from which worktrees are made. Its branches are those of worktrees; those of
-// the remote are refs/remotes/origin/*.
+// OpenMirror opens the mirror of a remote repository, or creates an empty one. A mirror is a
+// repository without files, from which worktrees are made. Its branches belong to worktrees;
+// those of the remote are refs/remotes/origin/*.
 func OpenMirror(ctx context.Context, dir, remote string, environ []string) (*Repo, error) {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := newMirror(ctx, dir, remote, environ); err != nil {
@@ -37,8 +37,8 @@ func OpenMirror(ctx context.Context, dir, remote string, environ []string) (*Rep
 	return r, r.configure(ctx, remote)
 }
 
-// configure sets what a run may have changed, and worktrees rely on: where large files and
-// relative submodules come from, and that all submodules are wanted.
+// configure restores settings that worktrees need and a run may have changed: the source
+// of large files and relative submodules, and that all submodules are active.
 func (r *Repo) configure(ctx context.Context, remote string) error {
 	for _, set := range [][2]string{{"remote." + Origin + ".url", remote}, {"submodule.active", "."}} {
 		if is, err := r.git(ctx, "config", "--local", "--get-all", set[0]); err == nil && is == set[1]+"\n" {
@@ -51,7 +51,8 @@ func (r *Repo) configure(ctx context.Context, remote string) error {
 	return nil
 }
 
-// newMirror makes a mirror elsewhere and moves it to its place, so that none is there in part.
+// newMirror creates a mirror elsewhere and moves it into place, so that a mirror is always
+// complete.
 func newMirror(ctx context.Context, dir, remote string, environ []string) error {
 	part := dir + ".part"
 	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o700)); err != nil {
@@ -69,7 +70,8 @@ func newMirror(ctx context.Context, dir, remote string, environ []string) error 
 	return os.Rename(part, dir)
 }
 
-// protocols are those of a remote, for git: a repository must not lead it to others.
+// protocols are the git protocols allowed for a remote; a repository must not
+// redirect git to others.
 func protocols(remote string) string {
 	if signalbox.LocalRemote(remote) {
 		return "file"
@@ -80,13 +82,13 @@ func protocols(remote string) string {
 	return "ssh"
 }
 
-// staleLock is when a lock of a reference is of a git that was killed: none takes that long.
+// staleLock is the age at which a lock of a reference must belong to a killed git.
 const staleLock = time.Hour
 
-// Fetch brings the branches and tags of the remote up to date, and sets HEAD to the remote's.
-// Only one at a time may run. What it prints about its progress is written to log.
+// Fetch updates the branches and tags from the remote, and sets HEAD to the remote's. Only one
+// Fetch may run at a time. Its progress is written to log.
 //
-// Errors: what git says, in a line. The mirror is then as it was, or in part as the remote is.
+// Errors: git's message, on one line. The mirror may then be partly updated.
 func (r *Repo) Fetch(ctx context.Context, remote string, log io.Writer) error {
 	r.clearLocks(staleLock, "refs/remotes", "refs/tags")
 	out, err := output(r.talking(ctx, remote, "ls-remote", "--symref", "--quiet", "--upload-pack=git-upload-pack", "--", remote, "HEAD"))
@@ -103,15 +105,15 @@ func (r *Repo) Fetch(ctx context.Context, remote string, log io.Writer) error {
 	return r.setHead(ctx, out)
 }
 
-// talking is a command that talks to the remote, and asks nobody for a password.
+// talking is a command that talks to the remote without asking for a password.
 func (r *Repo) talking(ctx context.Context, remote string, args ...string) *exec.Cmd {
 	cmd := r.command(ctx, args...)
 	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "GIT_ALLOW_PROTOCOL="+protocols(remote), "GIT_PROTOCOL_FROM_USER=0", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force")
-	cmd.WaitDelay = time.Second // what it has started may hold its output
+	cmd.WaitDelay = time.Second // a child process may hold its output open
 	return cmd
 }
 
-// setHead takes what ls-remote has said of the remote's HEAD.
+// setHead sets HEAD from the output of ls-remote.
 func (r *Repo) setHead(ctx context.Context, said string) error {
 	for line := range strings.SplitSeq(said, "\n") {
 		left, name, _ := strings.Cut(line, "\t")
@@ -122,7 +124,7 @@ func (r *Repo) setHead(ctx context.Context, said string) error {
 		ref := "refs/remotes/" + Origin + "/" + branch
 		at := r.commit(ctx, ref)
 		if at == "" {
-			return nil // it has no commit
+			return nil // the remote has no commit
 		}
 		if _, err := r.git(ctx, "symbolic-ref", "refs/remotes/"+Origin+"/HEAD", ref); err != nil {
 			return err
@@ -133,8 +135,8 @@ func (r *Repo) setHead(ctx context.Context, said string) error {
 	return nil
 }
 
-// RemoteCommit resolves a branch or tag of the remote of a mirror, or a commit; "" to what the
-// remote has as its HEAD.
+// RemoteCommit resolves a branch or tag of the mirror's remote, or a commit; "" resolves to
+// the remote's HEAD.
 func (r *Repo) RemoteCommit(ctx context.Context, name, remote string) (string, error) {
 	for _, ref := range []string{"refs/remotes/" + Origin + "/" + cmp.Or(name, "HEAD"), "refs/tags/" + name, name} {
 		if at := r.commit(ctx, ref); at != "" && (name != "" || ref != "") {
@@ -147,7 +149,8 @@ func (r *Repo) RemoteCommit(ctx context.Context, name, remote string) (string, e
 	return "", fmt.Errorf("%s has no branch, tag or commit %q, from which the worktree is to be made", remote, name)
 }
 
-// OriginURL is the address of the remote that a repository was cloned from; "" for none.
+// OriginURL returns the URL of the remote that a repository was cloned from; "" for
+// none.
 func (r *Repo) OriginURL(ctx context.Context) string {
 	address, err := r.line(ctx, "config", "--get", "remote."+Origin+".url")
 	if err != nil {
@@ -156,12 +159,12 @@ func (r *Repo) OriginURL(ctx context.Context) string {
 	return address
 }
 
-// clearLocks removes locks of references that a git which was killed has left, if they are of a
-// certain age.
+// clearLocks removes locks of references that a killed git left behind, if they are at least
+// age old.
 func (r *Repo) clearLocks(age time.Duration, dirs ...string) {
 	old := func(path string, st fs.FileInfo) {
 		if strings.HasSuffix(path, ".lock") && st.Mode().IsRegular() && time.Since(st.ModTime()) > age {
-			_ = os.Remove(path) // else git names it
+			_ = os.Remove(path) // on an error git will name the file
 		}
 	}
 	for _, name := range []string{"HEAD.lock", "packed-refs.lock", "shallow.lock"} {
@@ -182,7 +185,8 @@ func (r *Repo) clearLocks(age time.Duration, dirs ...string) {
 	}
 }
 
-// progress writes whole lines, and of those that replace each other one every five seconds.
+// progress writes whole lines. Of lines that replace each other, it writes one every five
+// seconds.
 type progress struct {
 	to   io.Writer
 	rest []byte
@@ -220,7 +224,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lastLine is what git has said last that is about an error.
+// lastLine is the last line of git's output that is about an error.
 func lastLine(said string) string {
 	var found []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(said, "\r", "\n"), "\n") {

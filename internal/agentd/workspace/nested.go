@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// maxNested bounds how many repositories within a working tree are looked into.
+// maxNested bounds how many repositories within a working tree are inspected.
 const maxNested = 100
 
-// nested lists the repositories within a working tree that have something which is nowhere else,
-// ignored or not: commits that no remote of theirs is known to have, or files that they have not
-// committed. No link is followed. What they are is written to sum.
+// nested lists the repositories within a working tree, ignored or not, with content that exists
+// nowhere else: commits that no remote of theirs is known to have, or uncommitted files. It
+// follows no links. It writes what identifies the content to sum.
 func (r *Repo) nested(ctx context.Context, sum io.Writer) (list []string, n int, err error) {
 	found, err := r.findNested(ctx)
 	for i, in := range found {
@@ -42,7 +42,8 @@ func (r *Repo) nested(ctx context.Context, sum io.Writer) (list []string, n int,
 	return list, n, context.Cause(ctx)
 }
 
-// findNested finds the repositories within a working tree whose git folders go with it.
+// findNested finds the repositories within a working tree whose git folders are inside
+// it.
 func (r *Repo) findNested(ctx context.Context) (found []*Repo, err error) {
 	module, err := filepath.EvalSymlinks(r.gitDir)
 	if err != nil {
@@ -83,7 +84,7 @@ func (r *Repo) findNested(ctx context.Context) (found []*Repo, err error) {
 	return found, context.Cause(ctx)
 }
 
-// gitDirOf is the git folder of a working tree; "" if that is a link or cannot be read.
+// gitDirOf is the git folder of a working tree; "" if it is a link or cannot be read.
 func gitDirOf(dir string) string {
 	path := filepath.Join(dir, ".git")
 	st, err := os.Lstat(path)
@@ -116,13 +117,14 @@ func inside(path, dir string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// within is a repository that what ran in a working tree may have made: it fetches nothing.
+// within is a repository that a run may have created: nothing is fetched into it.
 func (r *Repo) within(dir, gitDir string) *Repo {
 	env := append(slices.Clone(r.env), "GIT_ALLOW_PROTOCOL=", "GIT_NO_LAZY_FETCH=1")
 	return &Repo{Dir: dir, gitDir: gitDir, common: gitDir, env: env}
 }
 
-// own says what the repository has that is nowhere else; "" for nothing.
+// own describes the content of the repository that exists nowhere else; ""
+// for none.
 func (r *Repo) own(ctx context.Context, sum io.Writer) (string, error) {
 	refs, err := r.git(ctx, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/stash")
 	if err != nil {
@@ -162,8 +164,8 @@ func (r *Repo) own(ctx context.Context, sum io.Writer) (string, error) {
 	return strings.Join(said, ", "), nil
 }
 
-// withoutFilters turns off the filters that the repository's own configuration has, which git
-// status would start.
+// withoutFilters turns off the filters in the repository's own configuration, which git
+// status would run.
 func (r *Repo) withoutFilters(ctx context.Context) error {
 	out, err := r.config(ctx, "--show-scope", "-z", "--name-only", "--get-regexp", `^filter\.`)
 	if err != nil {
@@ -184,7 +186,7 @@ func (r *Repo) withoutFilters(ctx context.Context) error {
 	return nil
 }
 
-// Counted is a number of things.
+// Counted formats a number of things.
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

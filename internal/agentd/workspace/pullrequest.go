@@ -17,20 +17,20 @@ import (
 // forgeTimeout bounds each call of gh or glab.
 const forgeTimeout = 2 * time.Minute
 
-// forge is the program that opens pull requests where a remote is.
+// forge is the program that opens pull requests at a remote.
 type forge struct {
-	program string // its path
+	program string // path
 	kind    string // gh or glab
 	repo    string // https://host/owner/name
 	r       *Repo
 }
 
-// Propose pushes l.Work as the branch l.Onto to the remote that base comes from, and opens a
-// pull request for it, onto base; "" is the remote's default branch. One that is open for the
-// branch already is taken. With l.Address the remote is that, and base is a branch there.
-// l.Method and l.FastForward are not read.
+// Propose pushes l.Work as the branch l.Onto to the remote of base, and opens a pull request
+// for it onto base; "" is the remote's default branch. If one is already open for the branch,
+// it is used. If l.Address is set, that is the remote, and base is a branch there. l.Method
+// and l.FastForward are ignored.
 //
-// Errors: as of Land.
+// Errors: as for Land.
 func (r *Repo) Propose(ctx context.Context, l Landing, base string) (done Landed, address string, err error) {
 	at := *r
 	at.hooks = l.Hooks
@@ -70,7 +70,8 @@ func (r *Repo) Propose(ctx context.Context, l Landing, base string) (done Landed
 	return done, address, nil
 }
 
-// remoteOf finds the remote and the branch there that a branch of this repository follows.
+// remoteOf finds the remote and the remote branch that a branch of this repository
+// follows.
 func (r *Repo) remoteOf(ctx context.Context, base string) (remote, there string, err error) {
 	base = strings.TrimPrefix(base, "refs/heads/")
 	if base == "" || r.commit(ctx, "refs/heads/"+base) == "" {
@@ -82,7 +83,7 @@ func (r *Repo) remoteOf(ctx context.Context, base string) (remote, there string,
 	}
 	remotes := strings.Fields(out)
 	if base != "" {
-		remote, _ = r.line(ctx, "config", "--get", "branch."+base+".remote") // fails where there is none
+		remote, _ = r.line(ctx, "config", "--get", "branch."+base+".remote") // fails if there is none
 		there, _ = r.line(ctx, "config", "--get", "branch."+base+".merge")
 	}
 	switch {
@@ -96,12 +97,12 @@ func (r *Repo) remoteOf(ctx context.Context, base string) (remote, there string,
 		return "", "", refuse("the repository has no remote origin to which a branch could be pushed: git remote add origin URL, or land on a branch")
 	}
 	if base != "" && r.commit(ctx, "refs/remotes/"+remote+"/"+base) == "" {
-		base = "" // a branch that is only here
+		base = "" // a local branch
 	}
 	return remote, base, nil
 }
 
-// scpLike is an address such as git@host:owner/name.git.
+// scpLike matches an address such as git@host:owner/name.git.
 var scpLike = regexp.MustCompile(`^(?:[^@/:]+@)?([^/:]+):([^/].*)$`)
 
 // forgeOf finds the program for the remote.
@@ -128,7 +129,7 @@ func (r *Repo) forgeOf(ctx context.Context, l Landing) (*forge, error) {
 		f.kind = "gh"
 	case strings.Contains(host, "gitlab"):
 		f.kind = "glab"
-	default: // one of a company: whichever is logged in there
+	default: // a company's own host: whichever program is logged in there
 		for _, kind := range []string{"gh", "glab"} {
 			g := &forge{program: r.find(kind), kind: kind, r: r}
 			if g.program == "" {
@@ -149,7 +150,7 @@ func (r *Repo) forgeOf(ctx context.Context, l Landing) (*forge, error) {
 	return f, nil
 }
 
-// mask is an address without a password in it.
+// mask removes the password from an address.
 func mask(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
@@ -157,7 +158,7 @@ func mask(address string) string {
 	return address
 }
 
-// find looks a program up on the PATH of the environment that it would run in.
+// find looks a program up on the PATH of the environment in which it will run.
 func (r *Repo) find(program string) string {
 	for _, kv := range slices.Backward(r.env) {
 		if list, ok := strings.CutPrefix(kv, "PATH="); ok {
@@ -172,7 +173,7 @@ func (r *Repo) find(program string) string {
 	return ""
 }
 
-// proposed is what the remote has as the branch, "" for nothing.
+// proposed is the commit of the branch at the remote, "" if there is none.
 func (r *Repo) proposed(ctx context.Context, l Landing, base string) (string, error) {
 	if base != "" {
 		to, err := r.remoteTarget(ctx, Landing{Onto: base, Remote: l.Remote, Address: l.Address}, landTarget{ref: "refs/heads/" + base})
@@ -221,7 +222,7 @@ func (r *Repo) pushChecked(ctx context.Context, l Landing, done *Landed) error {
 	return nil
 }
 
-// open opens a pull request, or finds the one that is open, and returns its address.
+// open opens a pull request, or finds an open one, and returns its URL.
 func (f *forge) open(ctx context.Context, l Landing, base string) (string, error) {
 	title := l.Title
 	if title == "" {
@@ -279,7 +280,7 @@ func (f *forge) openGitLab(ctx context.Context, head, base, title, body string) 
 	return address(out), err
 }
 
-// address is the last address that a program printed.
+// address is the last URL that a program printed.
 func address(out string) string {
 	found := ""
 	for _, word := range strings.Fields(out) {
@@ -290,7 +291,7 @@ func address(out string) string {
 	return found
 }
 
-// run runs the program, which asks nobody anything.
+// run runs the program without prompts.
 func (f *forge) run(ctx context.Context, stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, forgeTimeout)
 	defer cancel()

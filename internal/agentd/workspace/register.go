@@ -14,9 +14,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// While git enters a worktree in its list, or is killed there, no git in the repository can read
-// that list. So agents do it one at a time, note what they are about to enter, and take back
-// what a git that was killed has left.
+// While git adds a worktree to its list, or after it was killed doing so, no git in the
+// repository can read that list. So agents do this one at a time, note what they are about to
+// add, and undo what a killed git left behind.
 
 // worktrees runs a command of git worktree.
 func (r *Repo) worktrees(ctx context.Context, args ...string) (out string, err error) {
@@ -29,8 +29,8 @@ func (r *Repo) worktrees(ctx context.Context, args ...string) (out string, err e
 
 // entry is a worktree in the list.
 type entry struct {
-	dir string // may be gone
-	ref string // that it is on; "" for none
+	dir string // may not exist
+	ref string // its branch; "" for none
 }
 
 // list reads the list; the first entry is the repository itself.
@@ -56,8 +56,8 @@ func (r *Repo) list(ctx context.Context) (all []entry, err error) {
 	return all, nil
 }
 
-// Worktrees lists the folders of the worktrees that git knows of a repository, its own not
-// counted, also where they are gone.
+// Worktrees lists the folders of the worktrees that git knows of a repository, without its
+// own, even if they no longer exist.
 func (r *Repo) Worktrees(ctx context.Context) (dirs []string, err error) {
 	all, err := r.list(ctx)
 	for _, e := range all[min(1, len(all)):] {
@@ -66,8 +66,8 @@ func (r *Repo) Worktrees(ctx context.Context) (dirs []string, err error) {
 	return dirs, err
 }
 
-// worktreesOn are the folders of the worktrees that git knows to be on a branch, also those
-// that are gone.
+// worktreesOn lists the folders of the worktrees that git knows to be on a branch, even if
+// they no longer exist.
 func (r *Repo) worktreesOn(ctx context.Context, ref string) (dirs []string, err error) {
 	all, err := r.list(ctx)
 	for _, e := range all {
@@ -78,7 +78,7 @@ func (r *Repo) worktreesOn(ctx context.Context, ref string) (dirs []string, err 
 	return dirs, err
 }
 
-// addWorktree enters a worktree in the list, and checks its files out. args are those of git
+// addWorktree adds a worktree to the list and checks out its files. args are those of git
 // worktree add; dir is the folder among them, and branch the branch, "" for none.
 func (r *Repo) addWorktree(ctx context.Context, dir, branch string, args ...string) (*Repo, error) {
 	err := r.alone(ctx, func(a *listing) error {
@@ -86,7 +86,7 @@ func (r *Repo) addWorktree(ctx context.Context, dir, branch string, args ...stri
 		if err != nil {
 			return err
 		}
-		parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // as git has it
+		parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // as git stores it
 		if err != nil {
 			return err
 		}
@@ -109,22 +109,22 @@ func (r *Repo) addWorktree(ctx context.Context, dir, branch string, args ...stri
 	return w, err
 }
 
-// listing is the list of worktrees while no other agent reads or changes it.
+// listing is the list of worktrees under an exclusive lock.
 type listing struct {
 	repo *Repo
 	lock *os.File
-	note string // file in which the folder of a worktree and its branch stand while it is entered
+	note string // file with the folder and branch of a worktree while it is being added
 }
 
-// command is a command of git worktree. It holds the lock too, to its end, also where it outlives
+// command is a git worktree command. It also holds the lock until it ends, even if it outlives
 // its agent.
 func (a *listing) command(ctx context.Context, args ...string) *exec.Cmd {
 	return holding(a.lock, a.repo.command(ctx, append([]string{"worktree"}, args...)...))
 }
 
-// holding has a command hold a lock too.
+// holding makes a command hold a lock, too.
 func holding(lock *os.File, cmd *exec.Cmd) *exec.Cmd {
-	if runtime.GOOS != "windows" { // which has no such files
+	if runtime.GOOS != "windows" { // Windows cannot pass files to programs
 		cmd.ExtraFiles = []*os.File{lock}
 	}
 	return cmd
@@ -142,7 +142,7 @@ func (r *Repo) alone(ctx context.Context, do func(*listing) error) error {
 	})
 }
 
-// locked calls do while it has the lock of a folder, which is made if it is not there.
+// locked calls do while holding the lock of a folder, which it creates if needed.
 func locked(ctx context.Context, dir string, do func(lock *os.File) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -168,8 +168,8 @@ func locked(ctx context.Context, dir string, do func(lock *os.File) error) error
 	return do(lock)
 }
 
-// dropPart removes what git has entered of the worktree that a note names, which nobody has been
-// given yet, and the lock of its branch.
+// dropPart removes the unfinished entry that a note names, which no caller has got yet, and the
+// lock of its branch.
 func (r *Repo) dropPart(note string) error {
 	text, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// A git that was killed while it entered a worktree in its list leaves an entry that keeps every
-// git from reading the list, or one that is on no commit, and a lock of its branch. The next agent
-// takes back these, and no others.
+// A git that was killed while adding a worktree to its list leaves an entry that keeps every git
+// from reading the list, or an entry without a commit, and a lock of its branch. The next agent
+// removes exactly these.
 func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 	for name, c := range map[string]struct {
-		common string   // what stands in commondir
-		sees   []string // command that fails then
+		common string   // content of commondir
+		sees   []string // command that then fails
 	}{
 		"nobody can read it":     {"", []string{"worktree", "list"}},
 		"it is on no commit yet": {"../..\n", []string{"fsck"}},
@@ -82,7 +82,7 @@ func enteredInPart(t *testing.T, common string, sees []string) {
 	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
 }
 
-// A git that outlives its agent has the list to itself until it ends.
+// A git that outlives its agent keeps the list locked until it ends.
 func TestListOfWorktreesIsHeldByGit(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a program inherits no lock there")

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// onDisk is what a file takes on the disk, in bytes.
+// onDisk is the disk usage of a file, in bytes.
 func onDisk(st fs.FileInfo) int64 {
 	if s, ok := st.Sys().(*syscall.Stat_t); ok {
 		return s.Blocks * 512

@@ -2,5 +2,5 @@ package workspace
 
 import "io/fs"
 
-// onDisk is what a file takes on the disk, in bytes, about.
+// onDisk is roughly the disk usage of a file, in bytes.
 func onDisk(st fs.FileInfo) int64 { return st.Size() }

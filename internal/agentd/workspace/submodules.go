@@ -21,35 +21,35 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// submodule is one of a working tree.
+// submodule is a submodule of a working tree.
 type submodule struct {
 	name, path string
-	url        string // as .gitmodules has it
-	commit     string // that is to be checked out
+	url        string // as in .gitmodules
+	commit     string // the commit to check out
 }
 
-// modules is where the submodules of a working tree come from.
+// modules describes where the submodules of a working tree come from.
 type modules struct {
-	had   *Repo  // repository that has them, and says which are active; nil: all are
-	base  string // address that those of submodules are relative to
-	cache string // folder of bare repositories, by address
-	files bool   // addresses may be paths
+	had   *Repo  // repository that has them and decides which are active; nil: all are active
+	base  string // URL to which relative URLs refer
+	cache string // folder of bare repositories, by URL
+	files bool   // URLs may be paths
 }
 
-// checkedOut is the reference, in a submodule, to the commit that it came with: on none of the
-// remote's branches perhaps, but no work.
+// checkedOut is the reference, in a submodule, to its original commit: that may be on none of
+// the remote's branches, but is not work.
 const checkedOut = "refs/signalbox/checked-out"
 
-// missingError says that a submodule's repository does not have its commit.
+// missingError says that a submodule's remote does not have its commit.
 type missingError struct{ path, commit, url string }
 
 func (e *missingError) Error() string {
 	return fmt.Sprintf("the submodule %s is at %s, which %s does not have: push that commit there", e.path, short(e.commit), e.url)
 }
 
-// submodules checks out the submodules that are active in the repository, and theirs. What the
-// repository does not have yet of them is fetched once for all its worktrees. Nothing is written
-// to its configuration, or to the submodules of its own checkout.
+// submodules checks out the repository's active submodules, recursively. Missing ones are
+// fetched once for all its worktrees. Nothing is written to the repository's configuration or to
+// the submodules of its own checkout.
 //
 // Errors: missingError.
 func (r *Repo) submodules(ctx context.Context) error {
@@ -71,11 +71,11 @@ func (r *Repo) hasSubmodules() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// at is the repository whose git folder is dir, without a working tree.
+// at is the repository with git folder dir, without a working tree.
 func (r *Repo) at(dir string) *Repo { return &Repo{Dir: dir, gitDir: dir, common: dir, env: r.env} }
 
-// takesFiles reports whether the user has submodules cloned from paths, which git refuses
-// otherwise. What the repository's own configuration says does not count.
+// takesFiles reports whether the user allows cloning submodules from paths, which git
+// refuses by default. The repository's own configuration does not count.
 func (r *Repo) takesFiles(ctx context.Context) bool {
 	out, err := r.git(ctx, "config", "--show-scope", "--get-all", "protocol.file.allow")
 	allowed := false
@@ -101,12 +101,12 @@ func (r *Repo) checkOut(ctx context.Context, from modules) error {
 	return nil
 }
 
-// listSubmodules lists the active submodules that the index has.
+// listSubmodules lists the active submodules in the index.
 func (r *Repo) listSubmodules(ctx context.Context, had *Repo) (list []submodule, err error) {
 	if !r.hasSubmodules() {
 		return nil, nil
 	}
-	// Of the index: a link in its place would lead elsewhere.
+	// From the index: the file may have been replaced by a link.
 	told, err := r.settings(ctx, "--blob=:.gitmodules")
 	if err != nil {
 		return nil, err
@@ -132,15 +132,15 @@ func (r *Repo) listSubmodules(ctx context.Context, had *Repo) (list []submodule,
 	return list, nil
 }
 
-// settings are those of submodules in a configuration, by name and key. "" is the name of
-// submodule.active, where several values are one a line.
+// settings returns the settings of submodules in a configuration, by name and key. The
+// name "" has submodule.active, with one value per line.
 func (r *Repo) settings(ctx context.Context, from ...string) (map[string]map[string]string, error) {
 	out, err := r.config(ctx, append(from, "-z", "--get-regexp", `^submodule\.`)...)
 	all := map[string]map[string]string{}
 	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
 		key, value, has := strings.Cut(entry, "\n")
 		if !has {
-			value = "true" // a key alone
+			value = "true" // a key without value
 		}
 		key = strings.TrimPrefix(key, "submodule.")
 		name, of := "", key
@@ -158,8 +158,8 @@ func (r *Repo) settings(ctx context.Context, from ...string) (map[string]map[str
 	return all, err
 }
 
-// gitlinks are the commits of submodules, and of other repositories within, that the index has,
-// by path. command makes commands of git, for that index.
+// gitlinks returns the commits of submodules and other repositories within in the index, by
+// path. command makes git commands for that index.
 func gitlinks(command func(args ...string) *exec.Cmd) (map[string]string, error) {
 	out, err := output(command("ls-files", "--stage", "-z", "--full-name", ":/"))
 	commits := map[string]string{}
@@ -171,10 +171,10 @@ func gitlinks(command func(args ...string) *exec.Cmd) (map[string]string, error)
 	return commits, err
 }
 
-// add adds what has changed to the index: how is --all, or --update for what it has already. Of
-// repositories within that the index has it adds the commit. Git would look for changes in them
-// too, and start what their own configuration names; and it would add others, as submodules that
-// nobody can fetch.
+// add adds changes to the index: how is --all, or --update for files already in it. For
+// repositories within that are already in the index it adds the current commit. Git itself would
+// look for changes in them and run programs that their configuration names; and it would add
+// other repositories as submodules that nobody can fetch.
 func (r *Repo) add(ctx context.Context, how string, command func(args ...string) *exec.Cmd) error {
 	links, err := gitlinks(command)
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *Repo) add(ctx context.Context, how string, command func(args ...string)
 		}
 	}
 	for path := range strings.SplitSeq(others, "\x00") {
-		if strings.HasSuffix(path, "/") { // a repository that nothing says where to get: it stays
+		if strings.HasSuffix(path, "/") { // a repository without a known source: it is left out
 			args = append(args, ":(top,exclude,literal)"+strings.TrimSuffix(path, "/"))
 		}
 	}
@@ -217,7 +217,7 @@ func (r *Repo) add(ctx context.Context, how string, command func(args ...string)
 	return err
 }
 
-// withSettings is an environment in which git has settings, whatever their names.
+// withSettings is an environment that gives git settings, whatever their names.
 func withSettings(env []string, set [][2]string) []string {
 	env = append(slices.Clone(env), fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(set)))
 	for n, kv := range set {
@@ -226,7 +226,7 @@ func withSettings(env []string, set [][2]string) []string {
 	return env
 }
 
-// active reports what git says of a submodule in a repository.
+// active reports whether git considers a submodule active in a repository.
 func (r *Repo) active(ctx context.Context, s submodule, in *Repo) (bool, error) {
 	if in == nil {
 		return true, nil
@@ -249,7 +249,7 @@ func (r *Repo) active(ctx context.Context, s submodule, in *Repo) (bool, error) 
 	return slices.Contains(strings.Split(out, "\x00"), s.path), err
 }
 
-// checkOutOne checks out a submodule, and what it has in turn.
+// checkOutOne checks out a submodule, recursively.
 func (r *Repo) checkOutOne(ctx context.Context, s submodule, from modules) error {
 	if !safeName(s.name) {
 		return fmt.Errorf("the submodule %s has the name %q, which leads out of the repository's folder", s.path, s.name)
@@ -273,7 +273,7 @@ func (r *Repo) checkOutOne(ctx context.Context, s submodule, from modules) error
 	if err := r.makeModule(ctx, dir, s, next, urls); err != nil {
 		return err
 	}
-	if from.had == nil || from.had.gitDir != r.common { // else it is active for all worktrees
+	if from.had == nil || from.had.gitDir != r.common { // otherwise it is active for all worktrees
 		if _, err := r.git(ctx, "config", "submodule."+s.name+".active", "true"); err != nil {
 			return err
 		}
@@ -293,14 +293,15 @@ func (r *Repo) checkOutOne(ctx context.Context, s submodule, from modules) error
 	return sub.checkOut(ctx, next)
 }
 
-// safeName reports whether a submodule's name can name a folder of git: one that leads nowhere
-// else, and is not within that of another one.
+// safeName reports whether a submodule's name is safe as the name of a git folder: it leads
+// nowhere else and is not within another submodule's.
 func safeName(name string) bool {
 	return filepath.IsLocal(filepath.FromSlash(name)) && name != "." && !slices.Contains(strings.FieldsFunc(name, func(c rune) bool { return c == '/' || c == '\\' }), "..")
 }
 
-// makeModule makes the git folder of a submodule in a worktree, with its commit, from what is
-// on this host if that has it. next.had is the same submodule there.
+// makeModule creates the git folder of a submodule in a worktree, with its commit. It uses a
+// repository on this host if that has the commit. next.had is the same submodule in the
+// source repository.
 func (r *Repo) makeModule(ctx context.Context, dir string, s submodule, next modules, urls []string) error {
 	for up := filepath.Dir(dir); up != r.gitDir; up = filepath.Dir(up) {
 		if _, err := os.Lstat(filepath.Join(up, "HEAD")); err == nil {
@@ -329,7 +330,8 @@ func (r *Repo) makeModule(ctx context.Context, dir string, s submodule, next mod
 	return errors.Join(err, rerr, os.RemoveAll(part))
 }
 
-// fetchModule is the repository in the cache that has the commit of a submodule.
+// fetchModule returns the repository in the cache that has the commit of a
+// submodule.
 func (r *Repo) fetchModule(ctx context.Context, s submodule, from modules, urls []string) (*Repo, error) {
 	var cached []*Repo
 	for _, address := range urls {
@@ -357,8 +359,8 @@ func (r *Repo) fetchModule(ctx context.Context, s submodule, from modules, urls 
 	return nil, errors.Join(failed...)
 }
 
-// fill fetches what an address has into a bare repository, and a commit that may be on none of
-// its branches. The repository's lock is held.
+// fill fetches from a URL into a bare repository, including a commit that may be on none of
+// the branches. The caller holds the repository's lock.
 func (r *Repo) fill(ctx context.Context, lock *os.File, address, commit string) error {
 	if _, err := os.Lstat(r.gitDir); errors.Is(err, fs.ErrNotExist) {
 		part := r.gitDir + ".part"
@@ -372,12 +374,12 @@ func (r *Repo) fill(ctx context.Context, lock *os.File, address, commit string) 
 			return err
 		}
 	}
-	if r.commit(ctx, commit) != "" { // another one has fetched it
+	if r.commit(ctx, commit) != "" { // another process has fetched it
 		return nil
 	}
-	age := time.Duration(0) // nobody is at it
+	age := time.Duration(0) // no other process uses it
 	if runtime.GOOS == "windows" {
-		age = staleLock // except a git that has outlived its agent
+		age = staleLock // a git may have outlived its agent
 	}
 	r.clearLocks(age, "refs")
 	fetch := func(what string) error {
@@ -391,11 +393,11 @@ func (r *Repo) fill(ctx context.Context, lock *os.File, address, commit string) 
 	if err := fetch(commit); err != nil && ctx.Err() != nil {
 		return err
 	}
-	return nil // without the commit where the server does not give it
+	return nil // without the commit, if the server does not offer it
 }
 
-// fetchable refuses addresses that git would take for something else than a repository that is
-// reached by https, http, ssh or git, or for a path where there may be none.
+// fetchable refuses addresses that git would not take for a repository reached by https, http,
+// ssh or git, or that are paths although paths are not allowed.
 func fetchable(address string, files bool) error {
 	path, isFile := strings.CutPrefix(address, "file://")
 	isFile = isFile || signalbox.LocalRemote(path)
@@ -416,7 +418,7 @@ func fetchable(address string, files bool) error {
 	return errors.New("a URL of https, http, ssh or git is expected, or user@host:path")
 }
 
-// relativeTo is the address that one which begins with ./ or ../ stands for.
+// relativeTo resolves an address that begins with ./ or ../.
 func relativeTo(base, address string) string {
 	if !strings.HasPrefix(address, "./") && !strings.HasPrefix(address, "../") {
 		return address

@@ -88,7 +88,7 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// sums are the content of all files below a folder.
+// sums returns the content of all files below a folder.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -106,7 +106,8 @@ func sums(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// changed runs what changes a working tree, and compares.
+// changed runs a function that changes a working tree, and returns the
+// changes.
 func changed(t *testing.T, r *Repo, work func()) (*api.Changes, string) {
 	t.Helper()
 	objects, patch := t.TempDir(), filepath.Join(t.TempDir(), "patch")
@@ -160,7 +161,7 @@ func TestChangesOfFolder(t *testing.T) {
 	if c.Patch != patch || c.PatchBytes != int64(len(patch)) || strings.Contains(patch, "ignored") || strings.Contains(patch, "of before") {
 		t.Errorf("the patch has %d bytes, %d of them are told:\n%s", len(patch), c.PatchBytes, patch)
 	}
-	// The patch makes of one tree the other.
+	// The patch turns one tree into the other.
 	clone := newRepository(t)
 	clone.write("kept.txt", "1\n2\n3\nby the user, not committed\n")
 	clone.write("old name.txt", strings.Repeat("a line that stays\n", 20))
@@ -175,7 +176,7 @@ func TestChangesOfFolder(t *testing.T) {
 	}
 }
 
-// Looking changes nothing: index, objects, branches and files stay as they are.
+// Mark changes nothing: index, objects, branches and files stay the same.
 func TestMarkLeavesTheRepositoryAlone(t *testing.T) {
 	r := newRepository(t)
 	r.write("a.txt", "a\n")
@@ -258,7 +259,7 @@ func TestOpenSaysWhatIsNone(t *testing.T) {
 	}
 }
 
-// No program that the repository's configuration names is started.
+// No program that the repository's configuration names is run.
 func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 	r := newRepository(t)
 	r.write("a.txt", "a\n")
@@ -349,7 +350,7 @@ func TestWorktree(t *testing.T) {
 	if err := repo.RemoveWorktree(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	w = must[*Repo](t)(repo.AddWorktree(t.Context(), dir, branch, "")) // it goes on where it was
+	w = must[*Repo](t)(repo.AddWorktree(t.Context(), dir, branch, "")) // it continues on its branch
 	if _, err := os.Stat(filepath.Join(dir, "new.txt")); err != nil || !unlanded() {
 		t.Error(err)
 	}
@@ -358,8 +359,8 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
-// What git knows of a worktree whose folder is not there now, such as on a drive that is not
-// mounted, outlives the removal of another one, also of one that git does not know.
+// Removing a worktree, even one that git does not know, keeps git's record of other
+// worktrees whose folders are missing, such as on a drive that is not mounted.
 func TestRemoveWorktreeLeavesOthers(t *testing.T) {
 	r := newRepository(t)
 	r.commit("first")
@@ -387,7 +388,7 @@ func TestRemoveWorktreeLeavesOthers(t *testing.T) {
 	}
 }
 
-// A commit that is on no branch is kept on the task's.
+// A commit on no branch is kept on the task's branch.
 func TestKeepLosesNoCommit(t *testing.T) {
 	r := newRepository(t)
 	r.commit("first")
@@ -437,7 +438,7 @@ func TestWorktreeErrorsSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Objects of another hash are read as well.
+// Objects with another hash can be read as well.
 func TestSHA256(t *testing.T) {
 	r := newRepository(t, "--object-format=sha256")
 	r.commit("first")

@@ -24,11 +24,11 @@ const (
 	KindClone    = signalbox.WorkspaceClone
 )
 
-// BranchPrefix begins the branches of worktrees.
+// BranchPrefix is the prefix of the branches of worktrees.
 const BranchPrefix = "signalbox/"
 
-// AddWorktree makes a worktree in a folder that does not exist yet, on a branch: a new one
-// from base, which defaults to what is checked out here, or the one that exists already.
+// AddWorktree creates a worktree in a folder that does not exist yet, on a branch: an
+// existing one, or a new one from base, which defaults to the checked-out commit.
 func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo, error) {
 	args := []string{dir, branch}
 	if r.commit(ctx, "refs/heads/"+branch) == "" {
@@ -45,7 +45,8 @@ func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo
 	return w, w.submodules(ctx)
 }
 
-// Commit resolves a branch, tag or commit, "" to what is checked out.
+// Commit resolves a branch, tag or commit; "" resolves to the checked-out
+// commit.
 func (r *Repo) Commit(ctx context.Context, name string) (string, error) {
 	at := r.commit(ctx, cmp.Or(name, "HEAD"))
 	switch {
@@ -57,9 +58,9 @@ func (r *Repo) Commit(ctx context.Context, name string) (string, error) {
 	return at, nil
 }
 
-// RemoveWorktree removes a worktree and all that is in it, also one that was made only in
-// part. Its branch stays, and so does what git knows of other worktrees whose folders are not
-// there now.
+// RemoveWorktree removes a worktree with all its content, even if it was created only in
+// part. It keeps its branch, and git's record of other worktrees whose folders are missing
+// now.
 func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	return err
 }
 
-// Unlock removes the locks that a git which was killed has left: of the index, of what is checked
-// out, and of the branch of the working tree. Nothing may run in it.
+// Unlock removes the locks that a killed git left behind: of the index, of HEAD, and of the
+// branch of the working tree. No process may be running in it.
 func (r *Repo) Unlock(branch string) error {
 	var errs []error
 	for _, path := range []string{filepath.Join(r.gitDir, "index.lock"), filepath.Join(r.gitDir, "HEAD.lock"), r.branchLock(branch)} {
@@ -83,15 +84,15 @@ func (r *Repo) Unlock(branch string) error {
 	return errors.Join(errs...)
 }
 
-// branchLock is the file that git makes while it moves a branch.
+// branchLock is the file that git creates while it moves a branch.
 func (r *Repo) branchLock(branch string) string {
 	return filepath.Join(r.common, "refs", "heads", filepath.FromSlash(branch)+".lock")
 }
 
-// operations are files that say that git is in the middle of something.
+// operations are files that show an unfinished git operation.
 var operations = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
 
-// unfinished reports that git is in the middle of a merge, rebase or the like.
+// unfinished reports whether a merge, rebase or the like is unfinished.
 func (r *Repo) unfinished() bool {
 	return slices.ContainsFunc(operations, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(r.gitDir, name))
@@ -99,8 +100,8 @@ func (r *Repo) unfinished() bool {
 	})
 }
 
-// CommitAll commits everything that is not committed, on what is checked out. It does nothing
-// in the middle of a merge or rebase.
+// CommitAll commits everything that is not committed, on the checked-out branch or commit. It
+// does nothing during a merge or rebase.
 func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string) error {
 	if err := r.stillThere(); err != nil || r.unfinished() {
 		return err
@@ -116,7 +117,7 @@ func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string
 	return err
 }
 
-// author is what a commit needs where git does not know who makes it.
+// author is the author of commits if git does not know the user.
 func (r *Repo) author(ctx context.Context) []string {
 	if _, err := r.git(ctx, "var", "GIT_COMMITTER_IDENT"); err == nil {
 		if name, err := r.line(ctx, "config", "user.email"); err == nil && name != "" {
@@ -126,8 +127,8 @@ func (r *Repo) author(ctx context.Context) []string {
 	return []string{"-c", "user.name=Signalbox", "-c", "user.email=signalbox@localhost"}
 }
 
-// Keep makes a branch point to what is checked out, if that is no branch and goes on from the
-// branch: so no commit is lost.
+// Keep makes a branch point to the checked-out commit, if that is on no branch and descends
+// from the branch, so that no commit is lost.
 func (r *Repo) Keep(ctx context.Context, branch string) error {
 	head := r.commit(ctx, "HEAD")
 	if head == "" || r.branch(ctx) != "" {
@@ -140,7 +141,7 @@ func (r *Repo) Keep(ctx context.Context, branch string) error {
 	}
 	if was != "" {
 		if _, err := r.git(ctx, "merge-base", "--is-ancestor", was, head); err != nil {
-			ref += "-" + head[:7] // it went back
+			ref += "-" + head[:7] // it went back in history
 			was = r.commit(ctx, ref)
 		}
 	}
@@ -148,7 +149,7 @@ func (r *Repo) Keep(ctx context.Context, branch string) error {
 	return err
 }
 
-// beyond reports whether a name has commits that none of the others has.
+// beyond reports whether a name has commits that are in none of commits.
 func (r *Repo) beyond(ctx context.Context, name string, commits []string) (bool, error) {
 	args := []string{"rev-list", "--count", "--max-count=1", name}
 	for _, c := range commits {
@@ -158,7 +159,7 @@ func (r *Repo) beyond(ctx context.Context, name string, commits []string) (bool,
 	return n != "0", err
 }
 
-// DropBranch deletes a branch that has nothing which none of the commits has.
+// DropBranch deletes a branch if all its commits are in one of commits.
 func (r *Repo) DropBranch(ctx context.Context, branch string, commits ...string) error {
 	ref := "refs/heads/" + branch
 	at := r.commit(ctx, ref)
@@ -172,15 +173,15 @@ func (r *Repo) DropBranch(ctx context.Context, branch string, commits ...string)
 	return err
 }
 
-// Head is the commit that is checked out; "" if there is none.
+// Head is the checked-out commit; "" if there is none.
 func (r *Repo) Head(ctx context.Context) string { return r.commit(ctx, "HEAD") }
 
-// maxCarried bounds a file that is carried over, in bytes.
+// maxCarried is the maximum size of a file that is copied, in bytes.
 const maxCarried = 64 << 20
 
 // Carry copies files that match a pattern, such as .env or config/*.local, from this working
-// tree into a worktree, if git ignores them: others could be committed there. Nothing follows
-// a link. It returns what it has copied, and what it has not because git does not ignore it.
+// tree into a worktree, if git ignores them: other files could be committed there. It follows
+// no links. It returns the copied files, and those refused because git does not ignore them.
 func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried, refused []string, err error) {
 	if len(patterns) == 0 {
 		return nil, nil, nil
@@ -212,7 +213,7 @@ func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried,
 				if _, err := to.git(ctx, "ls-files", "--error-unmatch", "--", name); err != nil {
 					refused = append(refused, name)
 				}
-				continue // one that is tracked is there already
+				continue // a tracked file is already there
 			}
 			if err := copyFile(from, into, name, st); err != nil {
 				return carried, refused, fmt.Errorf("workspace.carry: %w", err)
