@@ -1,5 +1,5 @@
-// Package atomicfile writes files that are there whole or not at all, whatever
-// happens meanwhile.
+// Package atomicfile replaces files atomically and durably: after a crash the
+// old or the new content is there, never a part.
 package atomicfile
 
 import (
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Write puts a file, mode 0600, in the place of another. It is on the disk when
-// Write returns, as far as the file system can sync folders.
+// Write replaces a file with mode 0600. The file is durable when Write returns,
+// as far as the file system can sync folders.
 func Write(path string, data []byte) error {
 	draft, err := Draft(path, data)
 	if err != nil {
@@ -27,8 +27,8 @@ func Write(path string, data []byte) error {
 	return nil
 }
 
-// Draft writes a file, mode 0600, under a new name beside path, puts it on the
-// disk and returns the name. The caller gives it its place, or removes it.
+// Draft writes a file with mode 0600 under a new name beside path, syncs it
+// and returns the name. The caller renames or removes it.
 func Draft(path string, data []byte) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600, O_EXCL
 	if err != nil {
@@ -38,17 +38,17 @@ func Draft(path string, data []byte) (string, error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil { // Windows renames no file that is open
+	if err = errors.Join(err, f.Close()); err != nil { // Windows cannot rename an open file
 		_ = os.Remove(f.Name())
 		return "", err
 	}
 	return f.Name(), nil
 }
 
-// SyncFolder puts the names in a folder on the disk.
+// SyncFolder makes the names in a folder durable.
 func SyncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be synced there
+		return nil // Windows cannot sync a folder
 	}
 	d, err := os.Open(dir)
 	if err != nil {

@@ -21,8 +21,8 @@ func names(t *testing.T, folder string) (out []string) {
 	return out
 }
 
-// TestNothingIsLeftBesideAFile: neither where it was replaced nor where that was
-// not possible, as with a folder in its place.
+// TestNothingIsLeftBesideAFile: no draft is left after a replacement, or after
+// one that failed because a folder is in the way.
 func TestNothingIsLeftBesideAFile(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "file")

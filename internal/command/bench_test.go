@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// The whole of a run, from its input to the proof that nothing lives, beside a
-// bare fork, exec and wait of the same program.
+// BenchmarkRun measures a whole run, from its input to the proof that no
+// process is alive, next to a bare fork, exec and wait of the same program.
 func BenchmarkRun(b *testing.B) {
 	path, err := exec.LookPath("true")
 	if err != nil {

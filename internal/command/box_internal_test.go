@@ -8,8 +8,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
 
-// What hung after SIGKILL and has died by the time that its box is given back
-// holds its slot no longer: asked again, the box would tell of the next run.
+// A process that survived SIGKILL and is dead when its box is freed no longer
+// holds the slot: if asked later, the box would report processes of the next
+// run.
 func TestABoxThatIsGivenBackTellsOfNobody(t *testing.T) {
 	host, err := confine.Open(confine.Options{Name: "signalbox-test-box-" + strconv.Itoa(os.Getpid())})
 	if err != nil {

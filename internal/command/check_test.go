@@ -33,7 +33,8 @@ const orderSchema = `{
 	"additionalProperties": false
 }`
 
-// A violation names the place and what was expected, and quotes nothing.
+// A validation error names the place and what was expected, and quotes no
+// value.
 func TestCheckNamesTheProperty(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: "/bin/true", InputSchema: []byte(orderSchema)})
 	for input, want := range map[string]string{
@@ -118,7 +119,8 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A pattern that Go does not know is the command's to check; the rest holds.
+// A pattern that Go does not support is left to the command; everything else
+// is checked.
 func TestPatternsThatGoDoesNotKnow(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: "/bin/true", InputSchema: []byte(`{"properties":{"a":{"type":"string","pattern":"^(?!x)"}},"patternProperties":{"(?=b)":{"type":"string"}}}`)})
 	if err := tool.Check(json.RawMessage(`{"a":"x","b":1}`)); err != nil {
@@ -155,7 +157,7 @@ func TestWorkingFolderOfTheInput(t *testing.T) {
 	for _, c := range []struct {
 		tool toolconf.CommandTool
 		dir  any
-		want string // where it works, else a part of the error
+		want string // working folder, or else part of the error
 	}{
 		{narrow, nil, base}, {narrow, "", base}, {narrow, ".", base}, {narrow, "in", base + "/in"}, {narrow, "in/deep/..", base + "/in"},
 		{narrow, "link", base + "/in/deep"}, {narrow, base + "/in", base + "/in"},
@@ -188,8 +190,8 @@ func TestWorkingFolderOfTheInput(t *testing.T) {
 	}
 }
 
-// A folder that was there when the call came, and leads elsewhere when its run
-// begins, is looked at anew.
+// A working folder that was valid at the call, but leads elsewhere when its
+// run begins, is checked again.
 func TestWorkingFolderThatChangesBeforeTheRun(t *testing.T) {
 	base, outside := t.TempDir(), t.TempDir()
 	dir := filepath.Join(base, "dir")
@@ -234,7 +236,7 @@ func TestProgramByName(t *testing.T) {
 	}
 }
 
-// A sandbox that is required and cannot be had keeps the run from beginning.
+// If a required sandbox is not available, the run does not start.
 func TestRequiredSandboxFailsClosed(t *testing.T) {
 	path, _ := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "echo ran > "+path), Sandbox: toolconf.Sandbox{Mode: "required"}})

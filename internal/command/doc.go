@@ -1,36 +1,37 @@
-// Package command runs command tools: programs that are given one line of JSON
-// on their input and whose outputs are the answer (seed async-task-queue).
+// Package command runs command tools: programs that get one line of JSON as
+// input and whose output is the answer (seed async-task-queue).
 //
 //	Tool ──Check──▶ the input fits its schema
 //	     ──Run────▶ Outcome ──Answer──▶ what a caller is answered
 //
-// A run ends when nothing of it lives any more: the program has ended, or was
-// ended (its time, a limit, a cancel), and all that it started is dead. Only
-// then Run returns, so whoever gave it a slot can give that to another. A
-// program that ends while others that it started hold its output gets a moment
-// for them to say the rest; then they are ended as by a cancel.
+// A run ends when none of its processes is alive: the program has ended, or
+// was ended (by its time limit, another limit, or a cancel), and all its child
+// processes are dead. Only then does Run return, so that the caller can give
+// the slot to another run. If the program ends while child processes hold its
+// output open, they get a moment to write the rest; then they are ended as by
+// a cancel.
 //
 // # The working folder
 //
-// Where the input names the working folder (CwdFrom), it must lie within
-// CwdRoot, or within Cwd where there is none, once all links are followed. That
-// is looked at by Check and again when the run begins, which then enters the
-// folder by its path without links. Between that look and the program's first
-// instruction lies the time of a fork: whoever may rename folders within the
-// root can still put a link in the place of one in that time. Against such a
-// one the sandbox holds, not the path.
+// If the input names the working folder (CwdFrom), that must be within CwdRoot,
+// or within Cwd if CwdRoot is not set, after resolving symbolic links. Check
+// verifies this, and so does the beginning of the run, which then enters the
+// folder by its resolved path. Between this verification and the program's
+// first instruction is the time of a fork, in which somebody who may rename
+// folders within the root can still replace one by a link. The sandbox protects
+// against that, the path does not.
 //
-// # What is hidden
+// # Redaction
 //
-// The values of secret properties, and those of variables that stand in the
-// tool's configuration, are written as *** in all that leaves this package, also
-// where they arrive in two reads: the end of what was read is held back while a
-// hidden value may begin there. They are known as they are written and as JSON
-// writes them, in one piece; what a program makes of them otherwise (another
-// encoding, one letter a line) is not. Values shorter than 4 bytes are shown:
-// such as 1 or true stand in any text, which would become unreadable, and by
-// its stars would tell the value all the same.
+// The values of secret properties, and of variables in the tool's configuration,
+// are replaced by *** in everything that leaves this package, even if a value
+// arrives in two reads: the end of the read data is held back while a secret may
+// begin there. Values are found verbatim and as JSON encodes them, if they are
+// in one piece; other forms (another encoding, one letter per line) are not
+// found. Values shorter than 4 bytes are not replaced: values such as 1 or true
+// occur in any text, which would become unreadable, and the stars would reveal
+// the value anyway.
 //
-// It knows neither tasks nor the gateway: internal/gateway/command makes a
-// provider of it, internal/execution/local runs it for durable tasks through that.
+// This package knows neither tasks nor the gateway: internal/gateway/command makes
+// it a provider, and internal/execution/local uses that for durable tasks.
 package command

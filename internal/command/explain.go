@@ -12,22 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// fault is a place of an input that does not fit, and what was expected there.
+// fault is an invalid place of an input, and what was expected there.
 type fault struct {
 	path string // such as files[2].name; "" is the input itself
 	want string // such as "must be an integer, not a string"
 }
 
-// finder finds the place where an input does not fit its schema, for people:
-// the library, which decides whether it fits, names places of the schema and
-// quotes the values. It knows the keywords that schemas of tools are made of,
-// and finds nothing where another one is not held.
+// finder finds, for messages, the place where an input violates its schema.
+// The library decides whether the input is valid, but it names places of the
+// schema and quotes values. finder supports the keywords that schemas of
+// tools usually have, and finds nothing if another keyword is violated.
 type finder struct {
 	root  map[string]any
 	depth int
 }
 
-// maxFindDepth bounds how deep it looks.
+// maxFindDepth bounds the nesting depth of the search.
 const maxFindDepth = 64
 
 func (f *finder) in(s, v any, path string) *fault {
@@ -62,7 +62,7 @@ func (f *finder) in(s, v any, path string) *fault {
 	return nil
 }
 
-// parts looks into objects and arrays.
+// parts searches objects and arrays.
 func (f *finder) parts(m map[string]any, v any, path string) *fault {
 	switch v := v.(type) {
 	case map[string]any:
@@ -107,7 +107,7 @@ func (f *finder) object(m, v map[string]any, path string) *fault {
 	return nil
 }
 
-// instead lists what there is instead.
+// instead lists the allowed properties.
 func instead(properties map[string]any) string {
 	names := slices.Sorted(maps.Keys(properties))
 	if len(names) == 0 || len(names) > 20 {
@@ -116,7 +116,7 @@ func instead(properties map[string]any) string {
 	return ": it takes " + strings.Join(names, ", ")
 }
 
-// shown is a name as it can stand in a message.
+// shown formats a name for a message.
 func shown(name string) string {
 	if len(name) > 64 {
 		for name = name[:64]; !utf8.ValidString(name); {
@@ -130,8 +130,8 @@ func shown(name string) string {
 	return name
 }
 
-// ofKind says what is expected where a value is not of its type, or not within
-// its bounds.
+// ofKind says what was expected if a value has the wrong type or is out of
+// bounds.
 func ofKind(m map[string]any, v any) string {
 	if t := types(m["type"]); len(t) > 0 && !slices.ContainsFunc(t, func(t string) bool { return isA(t, v) }) {
 		return "must be " + a(t) + ", not " + a([]string{typeOf(v)})
@@ -228,7 +228,7 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// a writes types as people do: an integer or a string.
+// a writes types in prose: an integer or a string.
 func a(kinds []string) string {
 	out := make([]string, len(kinds))
 	for i, k := range kinds {

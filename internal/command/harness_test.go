@@ -26,7 +26,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// boxes is what this machine gives to bound runs with; nil: nothing.
+// boxes limits runs as far as this machine supports it; nil: it does not.
 var boxes *confine.Host
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// both runs a test with tools that have boxes and with some that have none.
+// both runs a test with and without boxes.
 func both(t *testing.T, test func(t *testing.T)) {
 	t.Parallel()
 	t.Run("plain", func(t *testing.T) {
@@ -77,10 +77,10 @@ func hostOf(t *testing.T) *confine.Host {
 	return nil
 }
 
-// within is how long what happens soon may take on a busy machine.
+// within bounds what should happen quickly, on a busy machine.
 const within = 20 * time.Second
 
-// file writes a file that can be run.
+// file writes an executable file.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tool")
@@ -112,7 +112,7 @@ func open(t *testing.T, c toolconf.CommandTool) *command.Tool {
 
 var marks atomic.Int64
 
-// run runs a tool and looks that nothing of it lives when it has ended.
+// run runs a tool, and checks that none of its processes is alive afterwards.
 func run(ctx context.Context, t *testing.T, tool *command.Tool, r command.Run) command.Outcome {
 	t.Helper()
 	if r.Mark == "" {
@@ -134,7 +134,7 @@ func run(ctx context.Context, t *testing.T, tool *command.Tool, r command.Run) c
 	return o
 }
 
-// marked finds the living processes whose environment has the mark.
+// marked finds the living processes that have the mark in their environment.
 func marked(t *testing.T, mark string) []int {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -143,7 +143,7 @@ func marked(t *testing.T, mark string) []int {
 	}
 	var pids []int
 	for _, dir := range dirs {
-		env, err := os.ReadFile(dir + "/environ") // a zombie has none
+		env, err := os.ReadFile(dir + "/environ") // a zombie has no environment
 		if err == nil && bytes.Contains(env, []byte("SIGNALBOX_RUN="+mark+"\x00")) {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
 			pids = append(pids, pid)
@@ -157,8 +157,8 @@ func runSh(t *testing.T, text string) command.Outcome {
 	return run(t.Context(), t, open(t, toolconf.CommandTool{Command: sh(t, text)}), command.Run{})
 }
 
-// begun starts a run and returns when the program has said that it is up, with
-// what cancels the run and brings its end.
+// begun starts a run and waits until the program reports that it is up. It
+// returns a function that cancels the run and one that waits for its end.
 func begun(t *testing.T, tool *command.Tool, said func() string) (cancel context.CancelFunc, done <-chan command.Outcome) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func begun(t *testing.T, tool *command.Tool, said func() string) (cancel context
 	return cancel, end
 }
 
-// fifo is a pipe with a name by which a program says how far it is.
+// fifo is a named pipe on which a program reports its progress.
 func fifo(t *testing.T) (path string, said func() string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "said")
@@ -192,7 +192,7 @@ func fifo(t *testing.T) (path string, said func() string) {
 	}
 }
 
-// log gathers what a run prints.
+// log collects the output of a run.
 type log struct {
 	mu     sync.Mutex
 	text   strings.Builder
@@ -213,7 +213,7 @@ func wantMessage(t *testing.T, o command.Outcome, reason signalbox.Reason, messa
 	}
 }
 
-// text is the text of an answer's only part.
+// text returns the text of an answer's only part.
 func text(t *testing.T, content json.RawMessage) []string {
 	t.Helper()
 	var parts []struct{ Type, Text string }

@@ -29,8 +29,8 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// A child that ignores SIGTERM, and one that it started, are dead when the
-// cancel has ended; they had their two seconds.
+// A child that ignores SIGTERM, and its own child, are dead when the cancel
+// has ended, after a grace of two seconds.
 func TestCancelOfAChildThatIgnoresTerm(t *testing.T) { both(t, testCancelOfAChildThatIgnoresTerm) }
 
 func testCancelOfAChildThatIgnoresTerm(t *testing.T) {
@@ -46,8 +46,8 @@ func testCancelOfAChildThatIgnoresTerm(t *testing.T) {
 	}
 }
 
-// SIGTERM comes first, so that a child can put its things in order; that it then
-// ends with 0 makes no success of it.
+// SIGTERM comes first, so that a child can clean up. Exit code 0 after that is
+// not a success.
 func TestCancelLetsAChildEndByItself(t *testing.T) { both(t, testCancelLetsAChildEndByItself) }
 
 func testCancelLetsAChildEndByItself(t *testing.T) {
@@ -62,7 +62,7 @@ func testCancelLetsAChildEndByItself(t *testing.T) {
 	}
 }
 
-// Out of time is SIGKILL at once, to what left the session as well.
+// A timeout sends SIGKILL at once, even to processes that left the session.
 func TestTimeoutKillsAtOnceWhateverItStarted(t *testing.T) {
 	both(t, testTimeoutKillsAtOnceWhateverItStarted)
 }
@@ -82,8 +82,8 @@ func testTimeoutKillsAtOnceWhateverItStarted(t *testing.T) {
 	}
 }
 
-// Fault of the seeds' systems: a grandchild that holds the output kept the
-// reader waiting, and the slot with it, for ever.
+// In the seeds' systems a grandchild that held the output open blocked the
+// reader, and with it the slot, for ever.
 func TestIncidentGrandchildHoldsStdout(t *testing.T) { both(t, testIncidentGrandchildHoldsStdout) }
 
 func testIncidentGrandchildHoldsStdout(t *testing.T) {
@@ -106,8 +106,8 @@ func testIncidentGrandchildHoldsStdout(t *testing.T) {
 	}
 }
 
-// What left the session, lost its parent and has no mark any more is known by its
-// box, and where there is none by the output that it holds.
+// A process that left the session, lost its parent and removed its mark is found
+// through its box, or without a box through the output that it holds open.
 func TestWhatHidesItselfIsEnded(t *testing.T) { both(t, testWhatHidesItselfIsEnded) }
 
 func testWhatHidesItselfIsEnded(t *testing.T) {
@@ -123,7 +123,7 @@ func testWhatHidesItselfIsEnded(t *testing.T) {
 	}
 }
 
-// A process that has let go of its session, its parents, its environment and its
+// A process that dropped its session, its parents, its environment and its
 // outputs before the program ends is ended with it.
 func TestWhatShedAllSignsIsEnded(t *testing.T) { both(t, testWhatShedAllSignsIsEnded) }
 
@@ -147,8 +147,8 @@ func testWhatShedAllSignsIsEnded(t *testing.T) {
 	}
 }
 
-// The end of a run without a box takes nothing along that belongs to a run with
-// one, whatever it has let go of.
+// The end of a run without a box leaves processes of a run with a box alone,
+// even those without any mark.
 func TestEndOfARunLeavesWhatIsBoxed(t *testing.T) {
 	if boxes == nil {
 		t.Skip("this machine gives no boxes")
@@ -179,7 +179,8 @@ func TestEndOfARunLeavesWhatIsBoxed(t *testing.T) {
 	<-done
 }
 
-// What a program piped its output through may say its last line.
+// A program behind a pipe may print its last line after the main program has
+// ended.
 func TestWhatIsPrintedRightAfterTheEndCounts(t *testing.T) {
 	both(t, testWhatIsPrintedRightAfterTheEndCounts)
 }
@@ -228,7 +229,7 @@ func testStdinThatNobodyReads(t *testing.T) {
 
 func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
-// A flood is read, and ended, at its limit; of each output the first MiB is
+// A flood of output is ended at its limit; the first MiB of each output is
 // kept.
 func TestFloodEndsAtTheOutputLimit(t *testing.T) { both(t, testFloodEndsAtTheOutputLimit) }
 
@@ -254,7 +255,8 @@ func testFloodEndsAtTheOutputLimit(t *testing.T) {
 	}
 }
 
-// One that printed more than is kept, and no more than it may, has completed.
+// A run that printed more than is kept, but less than the limit, has
+// completed.
 func TestMoreThanIsKept(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "head -c 1048575 /dev/zero | tr '\\0' a\nprintf 'ä end'")})
 	o := run(t.Context(), t, tool, command.Run{})
@@ -285,7 +287,7 @@ func TestBinaryOutputIsText(t *testing.T) {
 	}
 }
 
-// A character that is printed in two halves is one character.
+// A character that arrives in two halves is one character.
 func TestACharacterInTwoHalves(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "printf 'a\\303'; echo up > "+path+"; sleep 0.1; printf '\\244b'")})
@@ -319,7 +321,7 @@ func testEndBySignal(t *testing.T) {
 	}
 }
 
-// What a run printed before it was ended is in its answer, after the reason.
+// The answer of a run that was ended has the reason and then its output.
 func TestEndedRunShowsWhatItPrinted(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "echo half; kill -TERM $$")})
 	content, _, isError := tool.Answer(run(t.Context(), t, tool, command.Run{}))
@@ -329,7 +331,7 @@ func TestEndedRunShowsWhatItPrinted(t *testing.T) {
 	}
 }
 
-// A program that is being replaced while it is called is waited for.
+// A program file that is being replaced during the call is waited for.
 func TestAProgramThatIsBeingWritten(t *testing.T) { both(t, testAProgramThatIsBeingWritten) }
 
 func testAProgramThatIsBeingWritten(t *testing.T) {
@@ -344,7 +346,7 @@ func testAProgramThatIsBeingWritten(t *testing.T) {
 	}
 }
 
-// A program that is stopped is ended like any other.
+// A stopped program is ended like any other.
 func TestAStoppedProgramIsEnded(t *testing.T) { both(t, testAStoppedProgramIsEnded) }
 
 func testAStoppedProgramIsEnded(t *testing.T) {
@@ -355,7 +357,7 @@ func testAStoppedProgramIsEnded(t *testing.T) {
 	wantMessage(t, <-done, signalbox.ReasonCancelled, "the run was cancelled")
 }
 
-// Many runs side by side are each their own.
+// Concurrent runs do not affect each other.
 func TestRunsSideBySide(t *testing.T) { both(t, testRunsSideBySide) }
 
 func testRunsSideBySide(t *testing.T) {
@@ -384,10 +386,10 @@ func TestNothingSurvivesAKill(t *testing.T) {
 			t.Skip("this machine has no control groups")
 		}
 		kills := soak.Pick(60, 1000)
-		seconds := "100000." + itoa(os.Getpid()) // nobody else sleeps as long
+		seconds := "100000." + itoa(os.Getpid()) // a unique duration
 		tool := open(t, toolconf.CommandTool{
 			Command: sh(t, "trap '' TERM\n(setsid sh -c 'env -i sleep "+seconds+" & env -i sleep "+seconds+" & echo up' &)\nexec sleep "+seconds),
-			Limits:  toolconf.CommandLimits{Output: 2}, // its end comes with the word
+			Limits:  toolconf.CommandLimits{Output: 2}, // the first output ends it
 		})
 		todo := make(chan int, kills)
 		for i := range kills {
@@ -411,7 +413,7 @@ func TestNothingSurvivesAKill(t *testing.T) {
 	})
 }
 
-// named finds processes by a word of their command line.
+// named finds processes by a word in their command line.
 func named(t *testing.T, word string) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -14,21 +14,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// keeps skips a test of a limit that this machine cannot keep.
+// keeps skips a test of a limit that this machine cannot enforce.
 func keeps(t *testing.T, limit string) {
 	t.Helper()
 	if boxes == nil {
 		t.Skip("this machine gives no boxes")
 	}
 	for _, l := range boxes.Report().Limits {
-		if l.Name == limit && l.By != "" && (limit != "memory" || l.By == "cgroup2") { // of one process nobody tells what struck it
+		if l.Name == limit && l.By != "" && (limit != "memory" || l.By == "cgroup2") { // with rlimits, the cause of a memory failure is unknown
 			return
 		}
 	}
 	t.Skipf("this machine cannot keep the limit %s", limit)
 }
 
-// The outcome names the limit that ended a run, and the key that sets it.
+// The outcome names the limit that ended a run, and its configuration key.
 func TestLimitsAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
@@ -65,7 +65,7 @@ func TestLimitsAreNamed(t *testing.T) {
 	}
 }
 
-// The next run in the same box has nothing of the one before.
+// The next run in the same box is not affected by the run before.
 func TestABoxIsCleanForTheNextRun(t *testing.T) {
 	t.Run(boxed, func(t *testing.T) {
 		keeps(t, "processes")
@@ -82,7 +82,7 @@ func TestABoxIsCleanForTheNextRun(t *testing.T) {
 	})
 }
 
-// A tool in a sandbox sees its own folder and not another one.
+// A sandboxed tool sees its own folder and no other.
 func TestSandbox(t *testing.T) {
 	t.Run(boxed, func(t *testing.T) {
 		if boxes == nil {

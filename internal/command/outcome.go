@@ -28,10 +28,11 @@ const (
 	StruckOutput    = "output"
 )
 
-// byWeight are those that a box tells of; of two the latter ended the run.
+// byWeight are the limits that a box reports; of several, the last in this
+// order counts.
 var byWeight = []string{StruckProcesses, StruckFileSize, StruckCPUTime, StruckMemory}
 
-// failed is the outcome of a run that was not started.
+// failed is the outcome of a run that could not be started.
 func (u *run) failed(err error) Outcome {
 	return Outcome{Reason: signalbox.ReasonAgentError, Message: mask.Text(u.hide, err.Error())}
 }
@@ -43,7 +44,7 @@ func (u *run) stopped(ctx context.Context) Outcome {
 	return o
 }
 
-// outcome says what a run came to that has ended.
+// outcome returns the outcome of an ended run.
 func (u *run) outcome(why ending, exit proc.Exit) Outcome {
 	o := Outcome{
 		Stdout: string(u.out.out.kept), Stderr: string(u.out.err.kept),
@@ -56,8 +57,8 @@ func (u *run) outcome(why ending, exit proc.Exit) Outcome {
 	return o
 }
 
-// word gives an outcome its reason and its message (seed: success is exit code
-// 0 within its time, and nothing else).
+// word sets the reason and the message of an outcome (seed: success is exit code 0
+// within the time limit, and nothing else).
 func (u *run) word(o *Outcome, why ending, exit proc.Exit) {
 	switch why {
 	case outOfTime:
@@ -93,15 +94,15 @@ func (u *run) wordExit(o *Outcome, exit proc.Exit) {
 	}
 }
 
-// strike names the limit for which a run failed: one that its box saw, or one
-// that the system told the program of by a signal. A shell says that of its
-// children by an exit code.
+// strike determines the limit because of which a run failed: one that its box
+// reports, or one that the system signalled to the program. A shell reports a
+// signal to its children as an exit code.
 func (u *run) strike(o *Outcome, seen []string, exit proc.Exit) {
 	l := u.t.conf.Limits
 	by := func(s syscall.Signal) bool { return exit.Signal == s.String() || exit.Code == 128+int(s) }
 	switch {
 	case len(seen) > 0:
-		// A program can live with a fork that failed, so that comes last.
+		// A program may survive a failed fork, so processes has the lowest rank.
 		rank := func(limit string) int { return slices.Index(byWeight, limit) }
 		o.Struck = slices.MaxFunc(seen, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	case l.FileSize > 0 && by(fileSizeSignal):
@@ -119,8 +120,8 @@ func (u *run) strike(o *Outcome, seen []string, exit proc.Exit) {
 	}
 }
 
-// timeLimit is the limit that a message names: the run's own, else what its
-// context left it.
+// timeLimit is the limit in messages: the run's own, or else what its context
+// left.
 func (u *run) timeLimit() time.Duration {
 	if u.limit > 0 {
 		return u.limit
@@ -128,7 +129,7 @@ func (u *run) timeLimit() time.Duration {
 	return time.Since(u.begin).Round(time.Millisecond)
 }
 
-// limitWords says which limit was reached, and where it is set.
+// limitWords says which limit was reached and where it is configured.
 func (u *run) limitWords(struck string) string {
 	l := u.t.conf.Limits
 	switch struck {
@@ -146,14 +147,15 @@ func (u *run) limitWords(struck string) string {
 	return "ended: it reached its limit of " + struck
 }
 
-// size writes a number of bytes as a sentence has it: 64 MiB.
+// size formats a number of bytes for prose: 64 MiB.
 func size(n int64) string {
 	s := toolconf.Size(n)
 	i := strings.IndexFunc(s, func(r rune) bool { return r > '9' })
 	return s[:i] + " " + s[i:]
 }
 
-// signalName is a signal's name with what it says: SIGSEGV (segmentation fault).
+// signalName is a signal's name with its description: SIGSEGV (segmentation
+// fault).
 func signalName(said string) string {
 	for s := syscall.Signal(1); s < 65; s++ {
 		if s.String() == said {
@@ -165,18 +167,18 @@ func signalName(said string) string {
 	return said
 }
 
-// capture takes both outputs of a run.
+// capture receives both outputs of a run.
 type capture struct {
 	out, err stream
 
-	mu      sync.Mutex // the outputs come from two goroutines, the log hears of one at a time
+	mu      sync.Mutex // the outputs have two goroutines; calls of the log must not overlap
 	log     func(stream string, text []byte)
 	left    int64         // bytes that may still be printed
-	flooded bool          // more was
-	flood   chan struct{} // closed with it
+	flooded bool          // more was printed
+	flood   chan struct{} // closed with flooded
 }
 
-// stream is one output.
+// stream is one of the outputs.
 type stream struct {
 	to    *capture
 	name  string
@@ -193,8 +195,7 @@ func newCapture(hide []mask.Pattern, limit int64, log func(string, []byte)) *cap
 	return c
 }
 
-// Write never fails: the program is to be ended by its limit and not by a pipe
-// that nobody reads.
+// Write never fails: the limit should end the program, not a closed pipe.
 func (s *stream) Write(b []byte) (int, error) {
 	c, n := s.to, len(b)
 	c.mu.Lock()
@@ -211,7 +212,7 @@ func (s *stream) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// end takes what was held back. Nobody writes any more.
+// end flushes what was held back. There are no more writes.
 func (c *capture) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +232,7 @@ func (s *stream) take(masked []byte, last bool) {
 	}
 }
 
-// keep keeps the beginning, to the end of a character.
+// keep stores the beginning, up to a character boundary.
 func (s *stream) keep(text []byte) {
 	room := KeptOutput - len(s.kept)
 	if s.full {
@@ -246,12 +247,12 @@ func (s *stream) keep(text []byte) {
 	s.kept = append(s.kept, text...)
 }
 
-// cleaner makes valid UTF-8 of bytes that come in pieces: U+FFFD stands for
-// those that are none. A character that arrives in two pieces is whole.
+// cleaner converts bytes that arrive in pieces to valid UTF-8, with U+FFFD
+// for invalid ones. A character that arrives in two pieces stays whole.
 type cleaner struct{ part []byte }
 
-// feed returns what is text by now; last says that nothing follows. What it
-// returns stands until the next call.
+// feed returns the text that is complete; last says that no more bytes
+// follow. The result is valid until the next call.
 func (c *cleaner) feed(b []byte, last bool) []byte {
 	if len(c.part) > 0 {
 		b = append(c.part, b...)
@@ -269,7 +270,7 @@ func (c *cleaner) feed(b []byte, last bool) []byte {
 	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
 }
 
-// begun is the number of bytes at the end that are the beginning of a character.
+// begun is the number of bytes at the end that begin an incomplete character.
 func begun(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {

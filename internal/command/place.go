@@ -16,7 +16,8 @@ import (
 )
 
 // folder returns the working folder of a run. A validation_error says that the
-// input may not name this one, any other error that it is not there.
+// input may not name this folder, any other error that it is missing or
+// unusable.
 func (t *Tool) folder(input json.RawMessage) (string, error) {
 	dir := t.conf.Cwd
 	if t.conf.CwdRoot == "" && t.conf.CwdFrom == "" {
@@ -39,7 +40,7 @@ func (t *Tool) folder(input json.RawMessage) (string, error) {
 	return t.within(root, filepath.Join(dir, named), named)
 }
 
-// namedFolder is what the input says about the working folder; "" is nothing.
+// namedFolder is the working folder that the input names; "" is none.
 func (t *Tool) namedFolder(input json.RawMessage) (string, error) {
 	name := t.conf.CwdFrom
 	if name == "" || len(input) == 0 {
@@ -60,8 +61,8 @@ func (t *Tool) namedFolder(input json.RawMessage) (string, error) {
 	return dir, nil
 }
 
-// within follows the links of both and looks whether one lies in the other. It
-// says nothing of what there is outside.
+// within resolves the links of both and checks that dir is within root. Its
+// error reveals nothing about what exists outside.
 func (t *Tool) within(root, dir, named string) (string, error) {
 	outside := fmt.Errorf("working folder %s lies outside of %s", dir, root)
 	if named != "" {
@@ -84,7 +85,7 @@ func (t *Tool) within(root, dir, named string) (string, error) {
 	return realDir, isFolder(dir, realDir)
 }
 
-// inside compares paths that are clean.
+// inside compares clean paths.
 func inside(root, dir string) bool {
 	rel, err := filepath.Rel(root, dir)
 	return err == nil && filepath.IsLocal(rel)
@@ -111,8 +112,8 @@ func gone(dir string, err error) error {
 	return fmt.Errorf("working folder %s cannot be entered: %w", dir, bare(err))
 }
 
-// program finds what is to be started: the file, or the first of that name in
-// the folders of this process's PATH.
+// program finds the file to start: the file itself, or the first of that name
+// in the folders of this process's PATH.
 func program(command string) (string, error) {
 	if strings.ContainsRune(command, '/') || strings.ContainsRune(command, filepath.Separator) {
 		return command, runnable(command)
@@ -120,7 +121,7 @@ func program(command string) (string, error) {
 	var near error
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if !filepath.IsAbs(dir) {
-			continue // it would depend on where this process was started
+			continue // it would depend on this process's working directory
 		}
 		path := filepath.Join(dir, command)
 		err := runnable(path)
@@ -139,9 +140,10 @@ func program(command string) (string, error) {
 
 var errNotFound = errors.New("command not found")
 
-// runnable reports why a file cannot be run, as far as its name tells.
+// runnable reports why a file cannot be run, as far as that is visible from
+// outside.
 func runnable(path string) error {
-	_, err := exec.LookPath(path) // it has a slash, so PATH is not looked at
+	_, err := exec.LookPath(path) // it has a slash, so PATH is not searched
 	switch {
 	case err == nil && !regular(path):
 		return fmt.Errorf("%s is no file that can be run: it is a pipe, a socket or a device", path)
@@ -160,14 +162,15 @@ func runnable(path string) error {
 	return fmt.Errorf("%s cannot be run: %w", path, bare(err))
 }
 
-// regular looks at what is there. To open a pipe that nobody writes would take
-// for ever, and its run with it.
+// regular reports whether path is a regular file. Opening a pipe without a
+// writer would block the run for ever.
 func regular(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Mode().IsRegular()
 }
 
-// notStarted says why the system did not start a program that looked runnable.
+// notStarted explains why the system did not start a program that looked
+// runnable.
 func notStarted(err error, path, dir string) error {
 	if dir != "" {
 		if err := isFolder(dir, dir); err != nil {
@@ -195,8 +198,8 @@ func notStarted(err error, path, dir string) error {
 	return fmt.Errorf("%s cannot be started: %w", path, bare(err))
 }
 
-// firstLine returns the beginning of a file's first line, and a blank for a
-// file that begins with an empty one.
+// firstLine returns the first line of a file, as far as it was read, and a
+// blank if the file begins with an empty line.
 func firstLine(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -220,7 +223,7 @@ func interpreter(line string) string {
 	return shown(fields[0])
 }
 
-// bare leaves the path out of an error that the message names already.
+// bare removes the path from an error whose message already names it.
 func bare(err error) error {
 	var p *fs.PathError
 	var e *exec.Error

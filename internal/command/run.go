@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// run is a run under way.
+// run is a running run.
 type run struct {
 	t     *Tool
 	r     Run
@@ -27,13 +27,13 @@ type run struct {
 	out   *capture
 	box   *confine.Box // nil: none
 	child *proc.Process
-	fed   <-chan struct{} // closed when nobody writes to its input any more
-	stdin *os.File        // our end of its input, where that is written bit by bit
+	fed   <-chan struct{} // closed when the input has been written
+	stdin *os.File        // our end of its input, if the input is written gradually
 }
 
-// Run runs it and returns when nothing of the run lives, or cannot be killed
-// (Outcome.Alive). Ending ctx cancels the run; a deadline of ctx that passes is
-// a time limit.
+// Run runs the tool and returns when no process of the run is alive, or some
+// cannot be killed (Outcome.Alive). Cancelling ctx cancels the run; an exceeded
+// deadline of ctx counts as a time limit.
 func (t *Tool) Run(ctx context.Context, r Run) Outcome {
 	u := &run{t: t, r: r, begin: time.Now(), limit: t.conf.Timeout}
 	if r.Timeout > 0 {
@@ -87,8 +87,7 @@ func outputLimit(l toolconf.CommandLimits) int64 {
 	return toolconf.DefaultOutput
 }
 
-// line is what the program is given on its input (seed: tool, input, metadata,
-// taskId).
+// line is the program's input (seed: tool, input, metadata, taskId).
 func (u *run) line() ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(len(u.r.Input) + len(u.r.Metadata) + len(u.t.name) + 128)
@@ -113,8 +112,8 @@ func (u *run) line() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// busyTries and busyPause bound how long a program that is being written is
-// waited for: whoever forks meanwhile keeps its file open for a moment.
+// busyTries and busyPause bound the wait for a program file that is being
+// written: a concurrent fork keeps the file open for a moment.
 const (
 	busyTries = 20
 	busyPause = 5 * time.Millisecond
@@ -156,11 +155,12 @@ func (u *run) startOnce(path, dir string, line []byte) error {
 	return nil
 }
 
-// surelyFits is what an empty pipe takes at once, whatever its size.
+// surelyFits is how many bytes an empty pipe takes at once, whatever its
+// size.
 const surelyFits = 4096
 
-// input is where the program reads its line and then the end of it. One that
-// closes its input early or never reads it is none the worse: a long line is
+// input returns the program's standard input, which has the line and then
+// ends. A program may close its input early or never read it: a long line is
 // written by feed.
 func (u *run) input(line []byte) (theirs *os.File, err error) {
 	if len(line) <= surelyFits {
@@ -180,17 +180,17 @@ func (u *run) feed(line []byte) {
 	}()
 }
 
-// ending says why a run is over.
+// ending says why a run ends.
 type ending int
 
 const (
 	byItself  ending = iota
-	outOfTime        // its own time, or the deadline of its context
+	outOfTime        // its own time limit, or the deadline of its context
 	cancelled
 	flooded // it printed too much
 )
 
-// await returns when the program has ended, or must.
+// await returns when the program has ended, or must be ended.
 func (u *run) await(ctx context.Context) ending {
 	var limit <-chan time.Time
 	if u.limit > 0 {
@@ -216,8 +216,8 @@ func byContext(ctx context.Context) ending {
 	return cancelled
 }
 
-// settle lets others that the program started, and that hold its output, say
-// the rest.
+// settle gives child processes that hold the output open time to write the
+// rest.
 func (u *run) settle(ctx context.Context) {
 	select {
 	case <-u.child.Drained():
@@ -232,7 +232,7 @@ func (u *run) settle(ctx context.Context) {
 	}
 }
 
-// end ends what lives of the run, and says what it came to.
+// end ends the remaining processes of the run, and returns the outcome.
 func (u *run) end(why ending) Outcome {
 	grace := CancelGrace
 	if why == outOfTime || why == flooded {
@@ -240,12 +240,12 @@ func (u *run) end(why ending) Outcome {
 	}
 	exit, err := u.child.EndWithin(grace)
 	if u.fed != nil {
-		u.stdin.Close() // where nobody ever read it
+		u.stdin.Close() // if the program never read it
 		<-u.fed
 	}
 	u.out.end()
 	if u.out.flooded {
-		why = flooded // whatever it said of itself in the end
+		why = flooded // whatever its exit code is
 	}
 	o := u.outcome(why, exit)
 	if u.box != nil && o.Reason != signalbox.ReasonCompleted && o.Struck == "" && why == byItself {

@@ -15,16 +15,16 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// schema says what the input of a tool has to be.
+// schema is the schema of a tool's input.
 type schema struct {
 	json  json.RawMessage // for the tool's definition
 	root  map[string]any
-	check *jsonschema.Resolved // nil: an object of anything
-	notes []string             // what of it cannot be checked here
+	check *jsonschema.Resolved // nil: any object
+	notes []string             // parts that cannot be checked here
 }
 
-// compileSchema reads a JSON Schema of an object. Patterns that Go does not
-// know, such as those with a look-ahead, are left out of the check.
+// compileSchema parses a JSON Schema of an object. Patterns that Go does not
+// support, such as those with a look-ahead, are not checked.
 func compileSchema(raw []byte) (*schema, error) {
 	if len(raw) == 0 {
 		raw = []byte(`{"type":"object"}`)
@@ -41,7 +41,7 @@ func compileSchema(raw []byte) (*schema, error) {
 	switch s.root["type"] {
 	case "object":
 	case nil:
-		s.root["type"] = "object" // an input is one; MCP asks for the word
+		s.root["type"] = "object" // an input is an object, and MCP requires the keyword
 		s.json = plainJSON(s.root)
 	default:
 		return nil, fmt.Errorf(`its type is %s: the input of a tool is an "object"`, plainJSON(s.root["type"]))
@@ -53,7 +53,7 @@ func compileSchema(raw []byte) (*schema, error) {
 		return nil, err
 	}
 	checked := maps.Clone(s.root)
-	delete(checked, "$schema") // an older version than the library knows differs in nothing that tools use
+	delete(checked, "$schema") // older versions do not differ in anything that tools use
 	s.dropPatterns(checked)
 	var parsed jsonschema.Schema
 	if err := json.Unmarshal(plainJSON(checked), &parsed); err != nil {
@@ -66,7 +66,7 @@ func compileSchema(raw []byte) (*schema, error) {
 	return s, nil
 }
 
-// dropPatterns takes out what Go cannot check, wherever it stands.
+// dropPatterns removes patterns that Go cannot check, wherever they are.
 func (s *schema) dropPatterns(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -94,9 +94,8 @@ func (s *schema) knows(pattern string) bool {
 	return err == nil
 }
 
-// validate returns a validation_error that names the first place, in the order
-// of names, that does not fit. It quotes nothing of the input, which may be
-// secret.
+// validate returns a validation_error that names the first invalid place, in
+// the order of names. It quotes nothing of the input, which may be secret.
 func (s *schema) validate(input json.RawMessage) error {
 	if s.check == nil {
 		return nil
@@ -118,8 +117,8 @@ func (s *schema) validate(input json.RawMessage) error {
 	return signalbox.Invalid("arguments", "The arguments do not fit the tool's inputSchema: see %s in it.", partOf(err))
 }
 
-// fits asks the library. Where that stumbles the input is refused: nothing that
-// was not checked is stored.
+// fits validates with the library. If the library fails, the input is refused:
+// unchecked input is never stored.
 func (s *schema) fits(args map[string]any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -130,7 +129,7 @@ func (s *schema) fits(args map[string]any) (err error) {
 }
 
 // partOf is the part of the schema that an error of the library is about,
-// without what it says of the values.
+// without the values that the error quotes.
 func partOf(err error) string {
 	place, rest := "#", err.Error()
 	for {
@@ -149,19 +148,19 @@ func partOf(err error) string {
 	return strings.TrimSpace(strings.Replace(place, "root", "#", 1) + " " + keyword)
 }
 
-// inPlace are the keywords whose schemas are about the same value as the one
-// they stand in; all others are about a part of it.
+// inPlace are the keywords whose schemas apply to the same value as the
+// schema that contains them; all other keywords apply to a part of the value.
 var inPlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
 
-// rounds looks for a schema that would have to be checked for ever: one that
-// leads back to itself without going into the value.
+// rounds looks for a schema whose validation would never end, because it
+// refers back to itself for the same value.
 type rounds struct {
 	root  map[string]any
-	under []string // the references that are being followed
+	under []string // the references being followed
 	done  map[string]bool
 }
 
-// in looks at a schema and at all below it.
+// in checks a schema and all schemas below it.
 func (c *rounds) in(v any) error {
 	switch v := v.(type) {
 	case []any:
@@ -183,7 +182,7 @@ func (c *rounds) in(v any) error {
 	return nil
 }
 
-// here follows what is about the same value.
+// here follows the schemas that apply to the same value.
 func (c *rounds) here(v any) error {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -207,8 +206,8 @@ func (c *rounds) here(v any) error {
 	return nil
 }
 
-// sameValue are the schemas in one that are about the same value, but for the
-// one that it refers to.
+// sameValue returns the schemas within a schema that apply to the same value,
+// except for the one that it refers to.
 func sameValue(schema map[string]any) (all []any) {
 	for _, key := range inPlace {
 		switch e := schema[key].(type) {
@@ -248,7 +247,7 @@ func (c *rounds) through(ref string) error {
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
-// follow finds the place that a reference within a schema names.
+// follow resolves a reference within a schema.
 func follow(root map[string]any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || path != "" && path[0] != '/' {

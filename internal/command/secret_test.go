@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// A secret is hidden in all that leaves a run, also where it is printed in two
-// halves, and as the JSON of the input has it.
+// A secret is masked in everything that leaves a run, even if it is printed in
+// two halves, and as it is encoded in the input's JSON.
 func TestSecretsAreHidden(t *testing.T) {
 	path, said := fifo(t)
 	schema := `{"type":"object","properties":{"token":{"type":"string","writeOnly":true},"password":{"type":"string","format":"password"},"name":{"type":"string"}}}`
@@ -47,8 +47,8 @@ exit 1`),
 	}
 }
 
-// A secret is hidden however deep it lies, as the caller wrote it, and as those
-// write it who made the input whole again or print it with another library.
+// A secret is masked at any depth, as the caller wrote it, as programs that
+// decode and encode the input write it, and as other JSON libraries do.
 func TestSecretsAreHiddenInEveryJSON(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Secrets: []string{"all"}, Command: sh(t, "cat")})
 	for _, input := range []string{
@@ -68,8 +68,8 @@ func TestSecretsAreHiddenInEveryJSON(t *testing.T) {
 	}
 }
 
-// A property that was secret when the call was made stays so, though the tool's
-// definition has changed meanwhile.
+// A property that was secret at the time of the call stays secret, even if the
+// tool's definition has changed since.
 func TestSecretsOfTheCall(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "cat")})
 	o := run(t.Context(), t, tool, command.Run{Input: json.RawMessage(`{"key":"s3cret-key","name":"shown"}`), Secrets: []string{"key"}})
@@ -78,7 +78,7 @@ func TestSecretsOfTheCall(t *testing.T) {
 	}
 }
 
-// What a schema marks is secret wherever it says so.
+// Whatever the schema marks as secret is secret, wherever the mark is.
 func TestMarksOfTheSchema(t *testing.T) {
 	const secret = `{"type":"string","writeOnly":true}`
 	for schema, want := range map[string]string{
@@ -106,7 +106,8 @@ func TestMarksOfTheSchema(t *testing.T) {
 	}
 }
 
-// A run that is cut off in the midst of a secret does not show its beginning.
+// Output that is cut off within a secret does not show the secret's
+// beginning.
 func TestASecretThatIsCutOffIsHidden(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{
 		Command: sh(t, "exec yes s3cret-token"), Values: []string{"s3cret-token"}, Limits: toolconf.CommandLimits{Output: 24},
@@ -120,7 +121,7 @@ func TestASecretThatIsCutOffIsHidden(t *testing.T) {
 	}
 }
 
-// A value of the configuration does not show where a run cannot begin.
+// Configured values are masked in messages about a run that cannot start.
 func TestValuesAreHiddenInMessages(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: "/opt/customer-4711/tool", Values: []string{"customer-4711"}})
 	wantMessage(t, run(t.Context(), t, tool, command.Run{}), signalbox.ReasonAgentError, "command not found: /opt/***/tool")

@@ -14,19 +14,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
-// maxSecrets bounds how many texts of one input are hidden: each is looked for
-// in all that the program prints.
+// maxSecrets bounds the number of secrets in one input: each is searched for
+// in all output.
 const maxSecrets = 64
 
-// marks finds what a schema says is not to be shown: writeOnly, or the format of
-// passwords, wherever it stands.
+// marks finds what a schema marks as secret, with writeOnly or the format
+// password, wherever that is.
 type marks struct {
 	root map[string]any
 	refs map[string]bool // that have been followed
-	open bool            // something marked has no name in the schema
+	open bool            // a marked value has no name in the schema
 }
 
-// marked reports whether a schema, or one below it, is marked.
+// marked reports whether a schema, or one below it, has a mark.
 func (m *marks) marked(schema any) bool {
 	switch s := schema.(type) {
 	case []any:
@@ -47,7 +47,7 @@ func (m *marks) marked(schema any) bool {
 	return false
 }
 
-// markedAt looks at each place once: a schema may lead back to itself.
+// markedAt visits each place once, because a schema may refer back to itself.
 func (m *marks) markedAt(ref string) bool {
 	if m.refs[ref] {
 		return false
@@ -57,8 +57,8 @@ func (m *marks) markedAt(ref string) bool {
 	return ok && m.marked(target)
 }
 
-// names are the marked properties of the input itself, also of the schemas that
-// are about the same value.
+// names returns the marked properties of the input itself, including those in
+// schemas that apply to the same value.
 func (m *marks) names(schema any, under []string) (names []string) {
 	s, _ := schema.(map[string]any)
 	properties, _ := s["properties"].(map[string]any)
@@ -82,8 +82,7 @@ func (m *marks) names(schema any, under []string) (names []string) {
 	return names
 }
 
-// withMarked are the names with those of the schema's properties that are
-// marked, in order.
+// withMarked adds the schema's marked properties to names, in order.
 func withMarked(names []string, schema map[string]any) ([]string, error) {
 	m := &marks{root: schema}
 	out := slices.Concat(names, m.names(schema, nil))
@@ -94,9 +93,9 @@ func withMarked(names []string, schema map[string]any) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// secretsOf returns the texts of an input that are to be hidden: those of the
-// named properties, whatever their form, as they are and as JSON writes them.
-// A property that is there twice counts twice.
+// secretsOf returns the texts of an input that must be masked: those of the
+// named properties, at any depth, verbatim and as JSON encodes them. If a
+// property occurs twice, both values count.
 func secretsOf(input json.RawMessage, names []string) ([]string, error) {
 	if len(names) == 0 || len(input) == 0 {
 		return nil, nil
@@ -125,7 +124,7 @@ func secretsOf(input json.RawMessage, names []string) ([]string, error) {
 	return c.texts, nil
 }
 
-// collector gathers the texts and numbers of a JSON value.
+// collector collects the texts and numbers of a JSON value.
 type collector struct {
 	texts  []string
 	leaves int
@@ -137,8 +136,8 @@ func (c *collector) collect(value json.RawMessage) {
 	c.walk(d, value)
 }
 
-// walk takes the next value of d, which reads all, and reports whether more may
-// follow.
+// walk reads the next value of d, whose whole input is all, and reports whether
+// more may follow.
 func (c *collector) walk(d *json.Decoder, all []byte) bool {
 	from := d.InputOffset()
 	t, err := d.Token()
@@ -149,13 +148,13 @@ func (c *collector) walk(d *json.Decoder, all []byte) bool {
 	case json.Delim:
 		for d.More() {
 			if v == '{' {
-				_, _ = d.Token() // the name, which is not hidden
+				_, _ = d.Token() // the name, which is not masked
 			}
 			if !c.walk(d, all) {
 				return false
 			}
 		}
-		_, err = d.Token() // its end
+		_, err = d.Token() // the closing token
 	case string:
 		c.leaves++
 		written := bytes.TrimLeft(all[from:d.InputOffset()], " \t\r\n:,")
@@ -167,10 +166,10 @@ func (c *collector) walk(d *json.Decoder, all []byte) bool {
 	return err == nil
 }
 
-// hideForms are the ways in which a value is found: as it is, without the space
-// around it that programs like to leave away, and as JSON writes it: plainly, as
-// Go does for HTML (so does what puts secrets back into an input), and as Python
-// does, in ASCII alone.
+// hideForms returns the forms in which a value may occur: verbatim, without
+// surrounding space, which programs tend to trim, and as JSON encodes it:
+// plainly, as Go does for HTML (and as secrets are put back into an input), and
+// in ASCII only, as Python does.
 func hideForms(v string) []string {
 	v = strings.TrimSpace(v)
 	if len(v) < mask.From {
@@ -185,7 +184,7 @@ func hideForms(v string) []string {
 	return []string{v, inner(plain), inner(html), inner(asciiJSON(plain))}
 }
 
-// asciiJSON writes what is not ASCII as JSON may.
+// asciiJSON escapes everything outside of ASCII.
 func asciiJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -202,7 +201,7 @@ func asciiJSON(text []byte) []byte {
 	return out
 }
 
-// plainJSON encodes without the escapes that HTML wants.
+// plainJSON encodes without HTML escapes.
 func plainJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

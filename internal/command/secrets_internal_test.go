@@ -37,7 +37,8 @@ func TestCleanerInPieces(t *testing.T) {
 			rest = rest[n:]
 		}
 		out.Write(c.feed(nil, true))
-		// A run of bytes that are none may be one mark or several.
+		// A sequence of invalid bytes may become one or several replacement
+		// characters.
 		if a, b := squeeze(out.String()), squeeze(string(whole)); a != b {
 			t.Fatalf("%q, want %q", a, b)
 		}

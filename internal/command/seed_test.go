@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// The rows of the seed's table of errors that are about a run.
+// The rows of the seed's table of errors that concern a run.
 func TestSeedErrorTableOfRuns(t *testing.T) { both(t, testSeedErrorTableOfRuns) }
 
 func testSeedErrorTableOfRuns(t *testing.T) {
@@ -55,8 +55,8 @@ func exitCode(o command.Outcome) int {
 	return *o.ExitCode
 }
 
-// "Execution exception: failed, error: the exception's message": what can keep
-// a program from being started at all.
+// "Execution exception: failed, error: the exception's message": reasons why a
+// program cannot be started.
 func TestSeedErrorTableOfPrograms(t *testing.T) { both(t, testSeedErrorTableOfPrograms) }
 
 func testSeedErrorTableOfPrograms(t *testing.T) {
@@ -129,7 +129,7 @@ func TestSeedAgentName(t *testing.T) {
 	}
 }
 
-// The task's own timeout goes before the tool's.
+// The task's own timeout has precedence over the tool's.
 func TestSeedTimeoutOfTheTask(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "exec sleep 60"), Timeout: time.Hour})
 	wantMessage(t, run(t.Context(), t, tool, command.Run{Timeout: 100 * time.Millisecond}), signalbox.ReasonRunTimeout, "Task timed out after 100ms")
@@ -139,8 +139,8 @@ func TestSeedTimeoutOfTheTask(t *testing.T) {
 	}
 }
 
-// The program is given one line of JSON and the end of its input, its arguments
-// as they are, and no environment but its own.
+// The program gets one line of JSON and then the end of its input, its
+// arguments unchanged, and no environment but its own.
 func TestSeedPayload(t *testing.T) { both(t, testSeedPayload) }
 
 func testSeedPayload(t *testing.T) {
@@ -165,7 +165,7 @@ func testSeedPayload(t *testing.T) {
 	}
 }
 
-// A call that was cancelled before it began is not made.
+// A call that was cancelled before it began is not executed.
 func TestACallThatIsOverIsNotMade(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The signals by which the system tells a program of a limit.
+// The signals that report a limit to the program.
 const (
 	fileSizeSignal = syscall.SIGXFSZ
 	cpuTimeSignal  = syscall.SIGXCPU
 )
 
-// nameOf is a signal's name: SIGSEGV; "" where it has none.
+// nameOf is a signal's name, such as SIGSEGV; "" if it has none.
 func nameOf(s syscall.Signal) string { return unix.SignalName(s) }

@@ -2,7 +2,7 @@ package command
 
 import "syscall"
 
-// No signal tells a program of a limit here, and no exit code stands for one.
+// On Windows no signal and no exit code reports a limit.
 const (
 	fileSizeSignal = syscall.Signal(-1000)
 	cpuTimeSignal  = fileSizeSignal

@@ -4,8 +4,7 @@ package command
 
 import "os"
 
-// shortInput is a pipe with a line in it that surely fits, and the end of it
-// after that.
+// shortInput is a pipe that contains a line, which must fit, and then ends.
 func shortInput(line []byte) (*os.File, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {

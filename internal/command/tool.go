@@ -22,17 +22,17 @@ import (
 // MaxInput bounds the input of a run, 4 MiB.
 const MaxInput = 4 << 20
 
-// Options are what all tools of a process share.
+// Options are shared by all tools of a process.
 type Options struct {
-	// Host bounds the runs. Without one limits are not kept, but for time and
-	// output, and a tool that requires a sandbox does not run.
+	// Host limits the runs. Without it, only time and output are limited, and a
+	// tool that requires a sandbox does not run.
 	Host      *confine.Host
 	AgentName string // metadata.agent of all results (AGENT_NAME); "": the tool's name
 	Log       *slog.Logger
 }
 
-// Tool is a command tool, ready to run. Its methods are safe for use from
-// several goroutines.
+// Tool is a command tool, ready to run. Its methods are safe for concurrent
+// use.
 type Tool struct {
 	conf     toolconf.CommandTool
 	host     *confine.Host
@@ -43,11 +43,11 @@ type Tool struct {
 	limits   confine.Limits
 	sandbox  confine.Sandbox
 	metadata json.RawMessage
-	name     []byte // as JSON
+	name     []byte // encoded as JSON
 }
 
-// New compiles a tool: its schema, its places. An error names what is wrong
-// with it. Whether its program is there is looked at when a run begins.
+// New compiles a tool: its schema and its paths. An error names the key with
+// the mistake. Whether the program exists is checked when a run begins.
 func New(t toolconf.CommandTool, o Options) (*Tool, error) {
 	var errs []error
 	wrong := func(key string, err error) {
@@ -96,8 +96,8 @@ func usable(command string) error {
 	return nil
 }
 
-// place checks the working folder and the one that it has to lie in, as far as
-// they are there by now.
+// place checks the working folder and the folder that must contain it, as far
+// as they exist yet.
 func place(cwd, root string) error {
 	switch {
 	case cwd != "" && !filepath.IsAbs(cwd):
@@ -151,17 +151,17 @@ func sandboxOf(s toolconf.Sandbox) confine.Sandbox {
 	}
 }
 
-// Config is what it was made of. Its Secrets are all that are kept encrypted and
-// hidden, those that the schema marks among them.
+// Config returns the configuration. Its Secrets are all properties that are
+// encrypted and masked, including those that the schema marks.
 func (t *Tool) Config() toolconf.CommandTool { return t.conf }
 
-// Schema is the JSON Schema of its input, as declared, with the type that MCP
-// asks for.
+// Schema is the JSON Schema of the input, as declared, with the type that MCP
+// requires.
 func (t *Tool) Schema() json.RawMessage { return t.schema.json }
 
-// Check returns a validation_error that names the property, where the input
-// does not fit the schema or names a working folder that it may not, or that is
-// not there.
+// Check returns a validation_error that names the property, if the input
+// violates the schema, or names a working folder that is not allowed or does
+// not exist.
 func (t *Tool) Check(input json.RawMessage) error {
 	if len(input) > MaxInput {
 		return signalbox.Invalid("arguments", "The arguments have %d bytes; a command tool takes up to %d. Give it a file's name, or less.", len(input), MaxInput)
@@ -193,7 +193,7 @@ func (t *Tool) Check(input json.RawMessage) error {
 	return wrong
 }
 
-// isObject reports whether it is a JSON object.
+// isObject reports whether raw is a JSON object.
 func isObject(raw json.RawMessage) bool {
 	for _, c := range raw {
 		switch c {
@@ -207,10 +207,10 @@ func isObject(raw json.RawMessage) bool {
 	return false
 }
 
-// Answer is what a caller is given, an MCP CallToolResult as JSON: the seed's
-// parts of a run that completed; of another its message, with isError, and what
-// it had printed where it did not end by itself. The metadata is the seed's; where more was printed than the answer holds it has
-// truncated, and the last text says so too.
+// Answer is the answer to a caller, an MCP CallToolResult as JSON. If the run completed, it has the
+// seed's parts; otherwise it has the message, with isError, and the output so far if the run was
+// ended. The metadata is the seed's; if the output was longer than the answer, it has truncated,
+// and the last text says so too.
 func (t *Tool) Answer(o Outcome) (content, metadata json.RawMessage, isError bool) {
 	if o.Reason != signalbox.ReasonCompleted {
 		parts := []part{{"text", o.Message}}
@@ -239,7 +239,7 @@ type part struct {
 	Text string `json:"text"`
 }
 
-// takeBox takes a place for the run.
+// takeBox takes a box for the run.
 func (u *run) takeBox() error {
 	t := u.t
 	if t.host == nil {
@@ -256,8 +256,8 @@ func (u *run) takeBox() error {
 	return nil
 }
 
-// freeBox gives the place back. In one that cannot be emptied something of the
-// run lives: then the run is not over for whoever counts that.
+// freeBox returns the box. If it cannot be emptied, a process of the run is
+// alive, and the run counts as not ended.
 func (u *run) freeBox(o *Outcome) {
 	if u.box == nil {
 		return
@@ -268,7 +268,7 @@ func (u *run) freeBox(o *Outcome) {
 	}
 	err := u.box.Free()
 	if err == nil {
-		if knows { // what hung a moment ago is dead: from now on the box is another run's
+		if knows { // the surviving process has died: from now on the box belongs to another run
 			o.Alive, o.Still = nil, nil
 		}
 		return
@@ -284,7 +284,7 @@ func (u *run) aliveInBox() []int {
 	return alive
 }
 
-// unkillable says that something of the run lives on.
+// unkillable records that a process of the run is still alive.
 func (u *run) unkillable(o *Outcome, why ending, err error) {
 	var alive *proc.UnkillableError
 	if !errors.As(err, &alive) {
@@ -302,49 +302,50 @@ func (u *run) unkillable(o *Outcome, why ending, err error) {
 const (
 	NoOutput     = "(no output)"
 	StderrPrefix = "stderr:\n"
-	StdoutPrefix = "stdout:\n" // of a run that was ended, whose message comes first
+	StdoutPrefix = "stdout:\n" // for a run that was ended; its message comes first
 )
 
-// KeptOutput bounds what is kept of each output as the result, 1 MiB.
+// KeptOutput is how much of each output is kept as the result, 1 MiB.
 const KeptOutput = signalbox.OutputBytes
 
-// SettleTime is how long others that a program started may go on to print when
-// it has ended by itself: what it piped its output through has a last line.
+// SettleTime is how long child processes may continue to print after the
+// program has ended by itself: a program behind a pipe still has a last line.
 const SettleTime = 250 * time.Millisecond
 
-// CancelGrace is how long a run has between SIGTERM and SIGKILL when it is
-// cancelled. One that is out of time gets SIGKILL at once (seed).
+// CancelGrace is the time between SIGTERM and SIGKILL when a run is
+// cancelled. After a timeout SIGKILL is sent at once (seed).
 const CancelGrace = 2 * time.Second
 
 // Run is one run of a tool.
 type Run struct {
-	TaskID   string          // in the line of JSON; "" for a call that is no task
-	Mark     string          // unique; all it starts is found by it
-	Input    json.RawMessage // an object that Check has passed, or empty
+	TaskID   string          // for the line of JSON; "" for a call that is not a task
+	Mark     string          // unique; identifies all processes of the run
+	Input    json.RawMessage // an object that Check has accepted, or empty
 	Metadata json.RawMessage // an object, or empty
-	Timeout  time.Duration   // before the tool's own; 0: the tool's
-	Secrets  []string        // properties of the input that are hidden, beside the tool's own
-	// Log takes what it prints as it comes, "stdout" or "stderr", from one
-	// goroutine at a time: whole characters of UTF-8, secrets hidden. The text is
-	// its until it returns.
+	Timeout  time.Duration   // has precedence over the tool's own; 0: the tool's
+	Secrets  []string        // properties of the input that are masked, in addition to the tool's own
+	// Log receives the output as it arrives, for "stdout" or "stderr": whole
+	// UTF-8 characters, with secrets masked. Calls do not overlap. The text is
+	// only valid until Log returns.
 	Log func(stream string, text []byte)
-	// Started, if set, is told the program's process.
+	// Started, if set, is called with the program's PID.
 	Started func(pid int)
 }
 
-// Outcome is how a run ended. Nothing of it lives.
+// Outcome is how a run ended. None of its processes is alive, except for
+// Alive.
 type Outcome struct {
 	Reason    signalbox.Reason // completed, exit_nonzero, run_timeout, cancelled or agent_error
-	Message   string           // as the seed words it; never empty unless completed. Up to KeptOutput, being what was printed
-	Stdout    string           // the first KeptOutput bytes, valid UTF-8, secrets hidden
+	Message   string           // in the seed's words; never empty unless completed. Up to KeptOutput bytes, because it may be output
+	Stdout    string           // the first KeptOutput bytes, valid UTF-8, secrets masked
 	Stderr    string           // likewise
 	Truncated bool             // more was printed than is kept
-	ExitCode  *int             // nil where a signal ended it, or nothing was started
+	ExitCode  *int             // nil if a signal ended it, or nothing was started
 	Struck    string           // the limit that ended it: time, memory, processes, cpu_time, file_size, output; or ""
 	Took      time.Duration
-	// Alive are processes that could not be killed. Whoever gave the run its
-	// slot must not give it to another while they live.
+	// Alive are processes that could not be killed. While they are alive, the
+	// run's slot must not be given to another run.
 	Alive []int
-	// Still, where there are any, says which of them live now.
+	// Still returns those of them that are alive now; nil: there are none.
 	Still func() []int
 }

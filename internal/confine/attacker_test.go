@@ -17,10 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asAttacker makes the test binary a program that tries what a shell cannot.
+// asAttacker makes the test binary a program for attacks that a shell cannot
+// make.
 const asAttacker = "confine-test-attacker"
 
-// attack tries one thing and says whether it can.
+// attack makes one attack and reports whether it succeeded.
 func attack(what, at string) {
 	fmt.Println("attacker:", what)
 	switch what {
@@ -35,7 +36,7 @@ func attack(what, at string) {
 			fmt.Println("can send to the socket of another")
 		}
 		return
-	case "stream": // what programs need to speak to their children
+	case "stream": // what programs need to talk to their children
 		if pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err == nil {
 			if n, err := unix.Write(pair[0], []byte("x")); n == 1 && err == nil {
 				fmt.Println("a pair of streams works")
@@ -43,7 +44,7 @@ func attack(what, at string) {
 		}
 		return
 	case "ring":
-		if _, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); errno == unix.EFAULT { // it looked at the arguments
+		if _, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); errno == unix.EFAULT { // the kernel read the arguments
 			fmt.Println("can make a ring, by which sockets are made too")
 		}
 		return
@@ -118,7 +119,8 @@ func limitAnother(pid int) {
 	}
 }
 
-// signalAnother tries every call that sends a signal, with none in it.
+// signalAnother tries every system call that can send a signal, with signal
+// 0.
 func signalAnother(pid int) {
 	var info [128]byte
 	*(*int32)(unsafe.Pointer(&info[8])) = -1 // si_code SI_QUEUE
@@ -139,8 +141,8 @@ func signalAnother(pid int) {
 	}
 }
 
-// ownBy makes another process the owner of a file, which is sent a signal when
-// the file can be read.
+// ownBy makes another process the owner of a file; it gets a signal when the
+// file becomes readable.
 func ownBy(pid int) {
 	r, _, err := os.Pipe()
 	if err != nil {
@@ -152,7 +154,7 @@ func ownBy(pid int) {
 	}
 }
 
-// inKernel tries what lies in the kernel and belongs to no file.
+// inKernel tries kernel objects that do not belong to a file.
 func inKernel(key string) {
 	if id, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", key, 0); err == nil {
 		b := make([]byte, 100)
@@ -167,7 +169,7 @@ func inKernel(key string) {
 	if err := cmd.Run(); err == nil {
 		fmt.Println("can have a namespace of users")
 	}
-	if _, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); errno == unix.EINVAL { // it looked at the arguments
+	if _, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); errno == unix.EINVAL { // the kernel read the arguments
 		fmt.Println("can ask by clone3")
 	}
 	for _, family := range []int{unix.AF_VSOCK, unix.AF_ALG, unix.AF_PACKET} {
@@ -177,7 +179,7 @@ func inKernel(key string) {
 	}
 }
 
-// shareMemory makes shared memory of System V.
+// shareMemory creates System V shared memory.
 func shareMemory() {
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
 	if err == nil {
@@ -186,7 +188,7 @@ func shareMemory() {
 	}
 }
 
-// readMemory reads what is mapped first.
+// readMemory reads the first mapping of a process.
 func readMemory(pid int) error {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -201,7 +203,7 @@ func readMemory(pid int) error {
 	return err
 }
 
-// stealDescriptors takes what another has open.
+// stealDescriptors duplicates the open files of another process.
 func stealDescriptors(pid int) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -216,7 +218,8 @@ func stealDescriptors(pid int) {
 	}
 }
 
-// sendFromPair sends a datagram from one of a pair, which is no new socket.
+// sendFromPair sends a datagram from a socket pair, which needs no new
+// socket.
 func sendFromPair(path string) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// spread runs b.N times f on so many workers.
+// spread runs f b.N times on a number of workers.
 func spread(b *testing.B, workers int, f func() error) {
 	todo := make(chan struct{})
 	var wg sync.WaitGroup
@@ -45,7 +45,7 @@ func program(b *testing.B) string {
 	return path
 }
 
-// BenchmarkBare is what others are compared with: fork, exec, wait.
+// BenchmarkBare is the baseline: fork, exec, wait.
 func BenchmarkBare(b *testing.B) {
 	path := program(b)
 	for _, workers := range []int{1, 2} {
@@ -68,7 +68,8 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
-// BenchmarkTrue is a run in a box: input given, outputs read, its end proven.
+// BenchmarkTrue is a run in a box: input written, outputs read, its end
+// proven.
 func BenchmarkTrue(b *testing.B) {
 	path := program(b)
 	for _, c := range []struct {

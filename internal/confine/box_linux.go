@@ -13,30 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Box is a place for one run at a time. It is a proc.Box.
+// Box is a place for one run at a time. It implements proc.Box.
 type Box struct {
 	h       *Host
 	name    string
-	members *group // its control group, which knows what lives in it; nil where there are none
+	members *group // its control group, which knows all living processes; nil: there are no control groups
 	renewed int
-	tmp     string // its temporary folder, where the sandbox needs one
+	tmp     string // temporary folder, if the sandbox needs one
 
 	launcher   *launcher
-	stopAlways bool // hold a child at its first instruction though nothing asks for it
+	stopAlways bool // always stop a child at its first instruction
 
-	mu       sync.Mutex // guards what follows against the keeper
-	busy     bool       // between begin and Free
+	mu       sync.Mutex // guards the following fields against the keeper
+	busy     bool       // from begin to Free
 	starting bool
 	leader   int
 	cmd      *exec.Cmd
 	limits   Limits
 	sandbox  Sandbox
-	kind     string // of the sandbox in force; "" none
+	kind     string // of the active sandbox; "": none
 	struck   []string
 	before   counters // at begin
 }
 
-// newBox makes the group of a box.
+// newBox creates the group of a box.
 func (h *Host) newBox(name string) (*Box, error) {
 	b := &Box{h: h, name: name}
 	if h.members == "" {
@@ -57,8 +57,8 @@ func (h *Host) newBox(name string) (*Box, error) {
 	return b, err
 }
 
-// there tells whether nobody has removed the group of an idle box, as a service
-// manager does with empty ones where it has not been told that they are ours.
+// there reports whether the group of an idle box still exists. A service
+// manager may remove empty groups if it does not know that they belong to us.
 func (b *Box) there() bool {
 	if b.members == nil {
 		return true
@@ -67,7 +67,7 @@ func (b *Box) there() bool {
 	return err == nil
 }
 
-// remake makes the group of all boxes again, as setUp left it.
+// remake creates the group of all boxes again, as setUp left it.
 func (h *Host) remake() error {
 	all, err := makeGroup(h.members)
 	if err != nil {
@@ -88,11 +88,11 @@ func (h *Host) remake() error {
 	return nil
 }
 
-// byFD reports whether a child is born into its group, by clone3, which the
-// filter that goes with Landlock refuses.
+// byFD reports whether a child is created in its group, by clone3. The filter
+// that is used with Landlock refuses clone3.
 func (b *Box) byFD() bool { return b.h.byFD && b.kind != landlocked }
 
-// begin readies an empty box for a run.
+// begin prepares an empty box for a run.
 func (b *Box) begin(l Limits, s Sandbox, kind string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,9 +105,9 @@ func (b *Box) begin(l Limits, s Sandbox, kind string) error {
 	return nil
 }
 
-// Start starts cmd in the box: its limits hold, it can gain no privileges, and
-// it is sandboxed, before its first instruction. It gets SIGKILL when this
-// process dies. cmd may be changed.
+// Start starts cmd in the box. Before its first instruction its limits apply,
+// it cannot gain privileges, and it is sandboxed. It gets SIGKILL when this
+// process dies. Start may modify cmd.
 func (b *Box) Start(cmd *exec.Cmd) error {
 	kept, sent, err := b.wrap(cmd)
 	if err != nil {
@@ -129,7 +129,7 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	err = b.launcher.do(func() error { return b.start(cmd, p) })
 	if err != nil && cmd.Process != nil {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // how it ended does not matter: it never ran as it should have
+		_ = cmd.Wait() // how it ended does not matter: it never ran
 	}
 	b.mu.Lock()
 	b.starting = false
@@ -140,8 +140,8 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	return err
 }
 
-// readyLauncher sees that the box has a thread, and that Landlock leaves to it
-// what this run may reach: it cannot be taken back.
+// readyLauncher makes sure that the box has a thread, and that Landlock allows
+// the thread what this run needs: restrictions cannot be undone.
 func (b *Box) readyLauncher(kept *ruleset) error {
 	key := kept.key()
 	if b.launcher != nil && b.launcher.kept != key {
@@ -166,14 +166,14 @@ func (b *Box) readyLauncher(kept *ruleset) error {
 	return nil
 }
 
-// plan is what a start does beyond what the thread passes on.
+// plan is the part of a start beyond what the thread passes on.
 type plan struct {
-	born   *os.File // the group that the child is born into, or nil
-	join   *group   // the one it is moved into while it is held, or nil
+	born   *os.File // the group in which the child is created, or nil
+	join   *group   // the group into which it is moved while it is stopped, or nil
 	limits []rlimit
 }
 
-// open opens what the start needs: the box's thread may be forbidden to.
+// open opens the files for the start: the box's thread may not be allowed to.
 func (b *Box) open(p *plan) (err error) {
 	switch {
 	case b.members == nil:
@@ -186,7 +186,8 @@ func (b *Box) open(p *plan) (err error) {
 	return err
 }
 
-// start runs on the box's thread, which traces the child where it is held.
+// start runs on the box's thread, which traces the child if it must be
+// stopped.
 func (b *Box) start(cmd *exec.Cmd, p plan) error {
 	a := cmd.SysProcAttr
 	a.Pdeathsig = syscall.SIGKILL
@@ -201,7 +202,7 @@ func (b *Box) start(cmd *exec.Cmd, p plan) error {
 	return bind(cmd.Process.Pid, a.Ptrace, p)
 }
 
-// bind puts what could not be inherited on a child, and lets it go.
+// bind applies to a child what it could not inherit, and lets it run.
 func bind(pid int, held bool, p plan) error {
 	if held {
 		if err := traceStop(pid); err != nil {
@@ -209,18 +210,18 @@ func bind(pid int, held bool, p plan) error {
 		}
 	}
 	applied := make(chan error)
-	go func() { applied <- p.apply(pid) }() // a filter may keep the box's own thread from it
+	go func() { applied <- p.apply(pid) }() // a filter may forbid this to the box's own thread
 	err := <-applied
 	if held {
 		err = errors.Join(err, unix.PtraceDetach(pid))
 	}
 	if errors.Is(err, syscall.ESRCH) {
-		return nil // it is dead already, which its end tells
+		return nil // it is already dead, which its end shows
 	}
 	return err
 }
 
-// apply moves a child into its group and gives it its limits.
+// apply moves a child into its group and sets its limits.
 func (p plan) apply(pid int) error {
 	var errs []error
 	if p.join != nil {
@@ -234,16 +235,16 @@ func (p plan) apply(pid int) error {
 	return errors.Join(errs...)
 }
 
-// launcher is the thread on which the programs of a box are started. The
-// runtime makes no new thread from it, so what it gave up is its own and its
-// children's alone.
+// launcher is the thread that starts the programs of a box. The runtime
+// creates no threads from it, so that what it gave up affects only it and its
+// children.
 type launcher struct {
 	work chan func()
 	gone chan struct{}
-	kept string // what Landlock leaves to it, as landlockKey; "" is all
+	kept string // what Landlock allows it, as landlockKey; "" is everything
 }
 
-// newLauncher makes one that can gain no privileges.
+// newLauncher starts a thread that cannot gain privileges.
 func newLauncher() (*launcher, error) {
 	l := &launcher{work: make(chan func()), gone: make(chan struct{})}
 	go l.run(nil)
@@ -261,15 +262,15 @@ func giveUpPrivileges() error {
 	return nil
 }
 
-// run serves on a thread that is not the first of the process: that one stands
-// for the process in the kernel's books (whose memory counts where), and it
+// run serves on a thread that is not the first of the process: the first one
+// represents the process in the kernel (for example in memory accounting), and
 // cannot end.
 func (l *launcher) run(elsewhere chan<- struct{}) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
 		taken := make(chan struct{})
 		go l.run(taken)
-		<-taken // by then the other has another thread
+		<-taken // by then the other goroutine has another thread
 		runtime.UnlockOSThread()
 		return
 	}
@@ -280,7 +281,7 @@ func (l *launcher) run(elsewhere chan<- struct{}) {
 	for f := range l.work {
 		f()
 	}
-	// It ends locked, so the thread ends too.
+	// The goroutine ends locked, so the thread ends too.
 }
 
 // do runs f on the thread.
@@ -290,7 +291,7 @@ func (l *launcher) do(f func() error) error {
 	return <-done
 }
 
-// stop ends the thread. Nothing that it started may live.
+// stop ends the thread. No process that it started may be alive.
 func (l *launcher) stop() {
 	close(l.work)
 	<-l.gone

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// probeWait bounds the trial of bubblewrap.
+// probeWait bounds the test run of bubblewrap.
 const probeWait = 5 * time.Second
 
-// probeBwrap runs it as it will be run.
+// probeBwrap runs bubblewrap as runs will use it.
 func (h *Host) probeBwrap() SandboxReport {
 	r := SandboxReport{Kind: bubblewrap}
 	path, err := exec.LookPath("bwrap")
@@ -65,9 +65,9 @@ func (h *Host) probeBwrap() SandboxReport {
 	return r
 }
 
-// collectGroup waits for what a trial left: bubblewrap does not wait for the
-// first process of its sandbox, which is then handed to us. It dies by itself,
-// but on a busy machine not at once.
+// collectGroup collects the zombies of a test run: bubblewrap does not wait
+// for the first process of its sandbox, which may become our child and ends by
+// itself, but on a busy machine not at once.
 func collectGroup(p *os.Process) {
 	if p == nil {
 		return
@@ -80,8 +80,8 @@ func collectGroup(p *os.Process) {
 	}
 }
 
-// bwrapArgs are those of bubblewrap for a sandbox, up to the program. A parent
-// is mounted before what lies in it, whoever named it.
+// bwrapArgs are bubblewrap's arguments for a sandbox, up to the program. A
+// parent folder is mounted before the folders in it, whoever named them.
 func bwrapArgs(s Sandbox, hidden []string, dir string) []string {
 	args := []string{
 		"--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL",
@@ -111,10 +111,10 @@ func bwrapArgs(s Sandbox, hidden []string, dir string) []string {
 		args = append(append(args, mounts[p]...), p)
 	}
 	if _, ok := mounts["/"]; !ok {
-		args = append(args, "--remount-ro", "/") // which is bubblewrap's own and empty
+		args = append(args, "--remount-ro", "/") // bubblewrap's own root, which is empty
 	}
 	if mounts["/proc"][0] == "--proc" {
-		args = append(args, "--remount-ro", "/proc") // root may set the whole system's sysctls in it, without any capability
+		args = append(args, "--remount-ro", "/proc") // root could otherwise set the whole system's sysctls, without any capability
 	}
 	if dir != "" {
 		args = append(args, "--chdir", dir)
@@ -122,14 +122,14 @@ func bwrapArgs(s Sandbox, hidden []string, dir string) []string {
 	return append(args, "--")
 }
 
-// byDepth orders a folder before all that lies in it.
+// byDepth sorts a folder before everything in it.
 func byDepth(a, b string) int { return slices.Compare(parts(a), parts(b)) }
 
 func parts(p string) []string { return strings.Split(strings.Trim(p, "/"), "/") }
 
-// systemFolders are what programs need to run at all: to be read, not changed.
-// Of /etc those parts that programs read which resolve names, check
-// certificates and know the time; no keys, no passwords.
+// systemFolders are needed by programs to run at all; they are read-only. Of
+// /etc they have the parts for resolving names, checking certificates and time
+// zones; no keys, no passwords.
 var systemFolders = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/fonts", "/etc/gai.conf", "/etc/group",
@@ -139,7 +139,8 @@ var systemFolders = []string{
 	"/etc/ssl/openssl.cnf", "/etc/terminfo", "/etc/timezone",
 }
 
-// readable adds the program and its working folder to what a sandbox shows.
+// readable adds the program and its working folder to a sandbox's readable
+// paths.
 func readable(cmd *exec.Cmd, s Sandbox) []string {
 	read := slices.Clone(s.Read)
 	for _, p := range []string{cmd.Path, cmd.Dir} {
@@ -150,7 +151,7 @@ func readable(cmd *exec.Cmd, s Sandbox) []string {
 	return read
 }
 
-// covered tells whether a path lies in one of the folders.
+// covered reports whether a path is in one of the folders.
 func covered(path string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool {
 		rel, err := filepath.Rel(f, path)
@@ -158,8 +159,8 @@ func covered(path string, folders []string) bool {
 	})
 }
 
-// hidden are the folders that no sandbox shows, as far as they are there, with
-// their links followed.
+// hidden are the folders that no sandbox shows, if they exist, with links
+// resolved.
 func (h *Host) hidden() (all []string) {
 	for _, p := range h.o.Hidden {
 		if real, err := filepath.EvalSymlinks(p); err == nil {
@@ -169,15 +170,15 @@ func (h *Host) hidden() (all []string) {
 	return all
 }
 
-// covering yields where the folders that no sandbox shows would be seen all the
-// same, because one in which they lie is shown. One that is itself named to be
-// shown is.
+// covering yields hidden folders that would still be visible, because a shown
+// folder contains them. A hidden folder that is itself named as shown stays
+// visible.
 func (s *Sandbox) covering(hidden []string) iter.Seq2[string, string] {
 	return func(yield func(seen, place string) bool) {
 		for _, p := range slices.Concat(s.Read, s.Write) {
 			real, err := filepath.EvalSymlinks(p)
 			if err != nil {
-				continue // then it is not shown
+				continue // then it is not visible
 			}
 			for _, h := range hidden {
 				rel, err := filepath.Rel(real, h)

@@ -11,12 +11,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// maxNames is how many living processes may open hosts of one name.
+// maxNames is how many living processes may open hosts with the same name.
 const maxNames = 100
 
-// claim makes the group of all boxes, and locks it while this process lives: a
-// second process of the same name takes another, and does not take the first
-// one's runs for leftovers.
+// claim creates the group of all boxes, and locks it while this process lives.
+// A second process of the same name takes another group, and does not mistake
+// the first one's runs for leftovers.
 func (h *Host) claim(parent string) (string, error) {
 	h.sweep(parent)
 	for n := 1; n <= maxNames; n++ {
@@ -27,7 +27,7 @@ func (h *Host) claim(parent string) (string, error) {
 		dir := filepath.Join(parent, name)
 		err := os.Mkdir(dir, 0o750)
 		if errors.Is(err, fs.ErrExist) {
-			continue // a living one's, or full of what cannot be killed
+			continue // in use by a living process, or it has processes that cannot be killed
 		}
 		if err != nil {
 			return "", err
@@ -40,8 +40,8 @@ func (h *Host) claim(parent string) (string, error) {
 	return "", fmt.Errorf("%s has %d groups named %s already", parent, maxNames, h.o.Name)
 }
 
-// sweep kills what dead processes of our name left, and removes the empty
-// groups of other dead ones.
+// sweep kills what dead processes of our name left behind, and removes the
+// empty groups of other dead processes.
 func (h *Host) sweep(parent string) {
 	family, _, ok := strings.Cut(h.o.Name, "-")
 	entries, _ := os.ReadDir(parent)
@@ -51,9 +51,9 @@ func (h *Host) sweep(parent string) {
 		if !e.IsDir() || name == directorLeaf || !ours && !(ok && strings.HasPrefix(name, family+"-")) {
 			continue
 		}
-		// Where something lives, the lock is its director's alone: if we held it for
-		// a moment, a director that starts again then would take another name, and
-		// let live what it left.
+		// A group with living processes is left to its own director: if we held the
+		// lock even for a moment, a restarting director would take another name and
+		// leave its old processes alive.
 		if !ours && len(pidsBelow(dir)) > 0 {
 			continue
 		}
@@ -64,13 +64,13 @@ func (h *Host) sweep(parent string) {
 		if ours {
 			h.clear(dir)
 		} else {
-			_ = removeTree(dir) // somebody may have come: then it stays
+			_ = removeTree(dir) // a new process may have appeared: then it stays
 		}
 		lock.Close()
 	}
 }
 
-// relock locks the group of all boxes where it was made again.
+// relock locks the group of all boxes if it was created again.
 func (h *Host) relock() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *Host) relock() error {
 	return nil
 }
 
-// lockDir locks a directory. The lock goes with this process.
+// lockDir locks a directory until this process ends.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// stillAt fails where a directory was removed meanwhile.
+// stillAt fails if a directory was removed in the meantime.
 func stillAt(f *os.File, dir string) error {
 	have, err := f.Stat()
 	if err != nil {
@@ -116,7 +116,7 @@ func stillAt(f *os.File, dir string) error {
 	return err
 }
 
-// unlock lets another process have the name.
+// unlock makes the name available to other processes.
 func (h *Host) unlock() {
 	if h.lock != nil {
 		h.lock.Close()

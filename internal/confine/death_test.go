@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// direct is a director that runs one command which leaves its session.
+// direct is a director that runs one command that leaves its session.
 func direct(name, method string) {
 	h, err := confine.Open(confine.Options{Name: name, Method: method})
 	if err != nil {
@@ -43,17 +43,17 @@ func direct(name, method string) {
 	time.Sleep(time.Hour)
 }
 
-// TestADirectorThatIsKilled: its command dies with it, and what that left is
-// killed at the next start.
+// TestADirectorThatIsKilled: its command dies with it, and the command's
+// child processes are killed at the next start.
 func TestADirectorThatIsKilled(t *testing.T) {
 	for _, method := range []string{"auto", "rlimit"} {
 		t.Run(method, func(t *testing.T) {
 			o := confine.Options{Name: name(t), Method: method}
 			leader, leftover := killedDirector(t, o)
-			defer collect(leader, leftover) // this process is a subreaper by now, and they are its
+			defer collect(leader, leftover) // this process is a subreaper by now, so they are its children
 			waitDead(t, leader)
 			if method == "rlimit" {
-				_ = exec.Command("kill", "-9", leftover).Run() // nothing but its mark could find it, and it has none
+				_ = exec.Command("kill", "-9", leftover).Run() // only its mark could find it, and it has none
 				return
 			}
 			h, err := confine.Open(o)
@@ -61,7 +61,7 @@ func TestADirectorThatIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.Report().Method == "rlimit" {
-				_ = exec.Command("kill", "-9", leftover).Run() // as above: nothing knows what lives
+				_ = exec.Command("kill", "-9", leftover).Run() // without control groups it cannot be found
 			} else {
 				dead(t, leftover)
 			}

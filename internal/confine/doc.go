@@ -1,21 +1,23 @@
-// Package confine bounds what a child process and all that it starts may use,
-// and knows what of it lives.
+// Package confine limits what a child process and its descendants may use,
+// and knows which of them are alive.
 //
 //	Open ──▶ Host ──Take──▶ Box ──Start──▶ a process, confined before its first instruction
 //	          │              │ Alive, Signal, Struck
 //	          └─ Report      └─ Free (only when nothing lives in it)
 //
-// A Box is a place for one run at a time. Where the system has control groups
-// (version 2) a box is one, used again and again: what lives in it is
-// known without a look at all processes, whatever it calls (setsid, a second
-// fork, another environment). Where it has none, limits are those of each
-// process (rlimits), and proc finds by other means what lives.
+// A Box is a place for one run at a time. If the system has control groups
+// (version 2), a box is a control group that is reused. It knows its living
+// processes without scanning all processes, whatever they call (setsid, a
+// second fork, another environment). Without control groups, limits apply to
+// each process (rlimits), and package proc finds the living processes by
+// other means.
 //
-// A box has a thread of its own, on which programs are started: what a thread
-// gives up (new privileges, by Landlock its right to files) its children never
-// get, and the rest of the director keeps. It lives as long as what it started:
-// the kernel ties the child's death to it.
+// Each box has its own thread, on which programs are started. What a thread
+// gives up (new privileges, or with Landlock access to files) its children
+// never get, and the rest of the director keeps. The thread lives as long as
+// the processes that it started, because the kernel ties the child's death to
+// it.
 //
-// A process that is allowed to write the control groups, as root is, can leave
-// its box. The sandbox takes that from it.
+// A process that may write the control groups, as root may, can leave its box.
+// The sandbox prevents that.
 package confine

@@ -18,13 +18,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
 
-// planted stands in the environment, the memory and an open file of the
-// process that plays the director: a sandbox must not let anybody find it.
+// planted is in the environment, the memory and an open file of the process
+// that plays the director: no sandboxed program may find it.
 const planted = "canary-of-the-director-5531"
 
-// prey is what a program in a sandbox is after: a process outside of it, that of
-// the tests, with a secret in its environment and in a file, a socket that
-// stands for that of a container engine, and a bystander.
+// prey is the target of a sandboxed program: a process outside the sandbox, that
+// of the tests, with a secret in its environment and in a file, a socket that
+// stands for a container engine's, and an uninvolved process.
 type prey struct {
 	dir, secret string
 	bystander   *exec.Cmd
@@ -70,7 +70,7 @@ func newPrey(t *testing.T) prey {
 	return p
 }
 
-// script fills in what the attacks aim at.
+// script fills in the targets of the attacks.
 func (p prey) script(text string, more ...string) string {
 	return strings.NewReplacer(append([]string{
 		"SECRET", p.secret, "PLACE", p.dir, "VICTIM", strconv.Itoa(p.bystander.Process.Pid), "DIRECTOR", strconv.Itoa(os.Getpid()), "CANARY", planted,
@@ -78,8 +78,8 @@ func (p prey) script(text string, more ...string) string {
 	}, more...)...).Replace(text)
 }
 
-// Whatever a program in a sandbox tries, it gets nothing of the process that
-// started it, harms nobody outside, and leaves nothing alive.
+// Whatever a sandboxed program tries, it learns nothing from the process that
+// started it, harms nothing outside, and leaves no process alive.
 func TestAttackFromTheSandbox(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -144,7 +144,7 @@ echo tried all
 	}
 }
 
-// keyOfUser is the name of a key with the canary in the keyring of the user.
+// keyOfUser is the name of a key with the canary in the user's keyring.
 func keyOfUser(t *testing.T) string {
 	t.Helper()
 	key := fmt.Sprintf("signalbox-test-%d-%d", os.Getpid(), marks.Add(1))
@@ -160,8 +160,8 @@ func keyOfUser(t *testing.T) string {
 	return key
 }
 
-// abstract is the name of a socket that stands in no folder, on which the tests
-// listen: how desktops and container engines are reached.
+// abstract is the name of an abstract socket on which the tests listen:
+// desktops and container engines are reached that way.
 func abstract(t *testing.T) string {
 	t.Helper()
 	at := fmt.Sprintf("@signalbox-test-%d-%d", os.Getpid(), marks.Add(1))
@@ -173,7 +173,7 @@ func abstract(t *testing.T) string {
 	return at
 }
 
-// The same attacks succeed without a sandbox: they are attacks.
+// Without a sandbox the same attacks succeed: they are real.
 func TestTheAttacksAreAttacks(t *testing.T) {
 	h := open(t, "rlimit")
 	p := newPrey(t)
@@ -205,8 +205,8 @@ ATTACK kernel KEY`, "ABSTRACT", abstract(t), "KEY", keyOfUser(t)))
 	}
 }
 
-// With Landlock a program makes no socket by which it could ask another for what
-// it may not do itself, whichever way it tries; pairs for its children it has.
+// With Landlock a program cannot create a socket by which it could ask another
+// process for what it may not do itself. Socket pairs for its children work.
 func TestAttackBySocketsPastLandlock(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -243,8 +243,8 @@ true`))
 	}
 }
 
-// What a run leaves in its own temporary folder is cleared away, and what a
-// link in it leads to is not.
+// The content of a run's temporary folder is removed, but not what a link in
+// it points to.
 func TestAttackByALinkInTheTemporaryFolder(t *testing.T) {
 	h := open(t, "rlimit")
 	need(t, h, "landlock")

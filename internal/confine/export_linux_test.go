@@ -1,6 +1,6 @@
 package confine
 
-// Reap is what the keeper does now and then.
+// Reap runs the keeper's periodic collection.
 func (h *Host) Reap() { h.reap() }
 
 var ChildDied = childDied

@@ -1,7 +1,7 @@
 package confine
 
-// WithLandlock opens as on a kernel whose Landlock has no higher version; with
-// 0 it has none.
+// WithLandlock opens as on a kernel whose Landlock has at most this version;
+// 0: no Landlock.
 func WithLandlock(o Options, version int) Options {
 	o.landlock = &version
 	return o

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Free gives the box back. It kills what still lives in it, and a box that
-// cannot be emptied is not used again: then the error names what lives, and
-// Alive goes on telling.
+// Free returns the box. It kills the remaining processes. A box that cannot
+// be emptied is not reused: the error then names the living processes, and
+// Alive continues to report them.
 func (b *Box) Free() error {
 	b.mu.Lock()
 	if !b.busy {
 		b.mu.Unlock()
 		return nil
 	}
-	b.busy = false // the keeper looks at it no more
+	b.busy = false // the keeper ignores it from now on
 	b.mu.Unlock()
 	if err := b.empty(); err != nil {
 		b.h.setAside(b)
@@ -34,8 +34,8 @@ func (b *Box) Free() error {
 	return nil
 }
 
-// settle waits until no dead process of the run is left that would count among
-// the processes of the next one.
+// settle waits until no zombie of the run would count among the processes of
+// the next run.
 func (b *Box) settle() bool {
 	if b.h.by[processes] != byV2 {
 		b.h.reap()
@@ -57,14 +57,14 @@ func (b *Box) settle() bool {
 	}
 }
 
-// lean tells whether so little memory is left in the box, such as files that
-// were read, that the next run can have its whole limit.
+// lean reports whether the memory left in the box, such as the cache of files
+// that were read, is so small that the next run can have its whole limit.
 func (b *Box) lean() bool {
 	const much = 32 << 20
 	return b.h.by[memory] != byV2 || b.members.counter("memory.current", "") < much
 }
 
-// retire gives back all that the box has. Nothing lives in it.
+// retire releases everything that the box has. It must be empty.
 func (b *Box) retire() {
 	if b.launcher != nil {
 		b.launcher.stop()
@@ -81,10 +81,10 @@ func (b *Box) retire() {
 	}
 }
 
-// tempName begins the names of a host's temporary folders.
+// tempName is the prefix of a host's temporary folders.
 func (h *Host) tempName() string { return h.o.Name + "-tmp-" }
 
-// ownTemp makes the box's temporary folder.
+// ownTemp creates the box's temporary folder.
 func (b *Box) ownTemp() (err error) {
 	if b.tmp == "" {
 		b.tmp, err = os.MkdirTemp("", b.h.tempName())
@@ -92,7 +92,7 @@ func (b *Box) ownTemp() (err error) {
 	return err
 }
 
-// clearTemp empties it for the next run.
+// clearTemp empties the folder for the next run.
 func (b *Box) clearTemp() error {
 	if b.tmp == "" {
 		return nil
@@ -104,7 +104,8 @@ func (b *Box) clearTemp() error {
 	return err
 }
 
-// clearTemp removes the temporary folders that an earlier process left.
+// clearTemp removes the temporary folders that an earlier process left
+// behind.
 func (h *Host) clearTemp() {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), h.tempName()+"*"))
 	for _, dir := range left {
@@ -113,12 +114,12 @@ func (h *Host) clearTemp() {
 			continue
 		}
 		if sys, ok := st.Sys().(*syscall.Stat_t); ok && int(sys.Uid) == os.Getuid() {
-			_ = os.RemoveAll(dir) // what cannot be removed harms nobody
+			_ = os.RemoveAll(dir) // what cannot be removed does no harm
 		}
 	}
 }
 
-// withTemp names the temporary folder to the program.
+// withTemp sets the temporary folder in the program's environment.
 func withTemp(env []string, tmp string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") })
 	return append(env, "TMPDIR="+tmp)

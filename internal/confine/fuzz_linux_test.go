@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzTrees: whatever the kernel's tables say, a control group of ours lies below
-// a mount, by an absolute path without a way up.
+// FuzzTrees: whatever the kernel's tables contain, our control group is below a
+// mount, at an absolute path without "..".
 func FuzzTrees(f *testing.F) {
 	f.Add("35 24 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n", "0::/user.slice/x.scope\n")
 	f.Add("36 24 0:31 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n", "4:cpu,cpuacct:/docker/abc/x\n0::/\n")

@@ -18,23 +18,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is a directory of control files. The files that were used stay open,
-// and a value that stands there already is not written again.
+// group is a directory of control files. Files that were used stay open, and
+// an unchanged value is not written again.
 type group struct {
 	dir string
 
 	mu     sync.Mutex
 	files  map[string]*os.File
 	wrote  map[string]string
-	killed bool // by cgroup.kill
+	killed bool // with cgroup.kill
 }
 
-// groupAt opens a directory that is there.
+// groupAt opens an existing directory.
 func groupAt(dir string) *group {
 	return &group{dir: dir, files: map[string]*os.File{}, wrote: map[string]string{}}
 }
 
-// makeGroup makes the directory, or opens it where it is.
+// makeGroup creates the directory, or opens an existing one.
 func makeGroup(dir string) (*group, error) {
 	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -42,7 +42,7 @@ func makeGroup(dir string) (*group, error) {
 	return groupAt(dir), nil
 }
 
-// file opens a file of the group; "" is its directory.
+// file opens a file of the group; "" is the directory itself.
 func (g *group) file(name string) (*os.File, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +70,7 @@ func (g *group) file(name string) (*os.File, error) {
 	return f, nil
 }
 
-// write writes a value, whatever stands there.
+// write writes a value unconditionally.
 func (g *group) write(name, value string) error {
 	f, err := g.file(name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *group) set(name, value string) error {
 	return nil
 }
 
-// last is the value that set wrote last; "" is not known.
+// last is the value that set last wrote; "" is unknown.
 func (g *group) last(name string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +111,7 @@ func (g *group) has(name string) bool {
 	return err == nil
 }
 
-// read returns what a short file says.
+// read returns the content of a short file.
 func (g *group) read(name string) (string, error) {
 	f, err := g.file(name)
 	if err != nil {
@@ -125,8 +125,8 @@ func (g *group) read(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// counter returns the number after a key in a file of keys, or the number that
-// is all of it where key is "". What cannot be read is 0.
+// counter returns the number after a key in a file of keys, or the only number
+// in the file if key is "". It returns 0 if the file cannot be read.
 func (g *group) counter(name, key string) int64 {
 	text, err := g.read(name)
 	if err != nil {
@@ -145,10 +145,11 @@ func (g *group) counter(name, key string) int64 {
 	return 0
 }
 
-// pids lists the processes of the group and of those below it, but not us.
+// pids lists the processes of the group and of the groups below it, except
+// for this process.
 func (g *group) pids() []int { return pidsBelow(g.dir) }
 
-// pidsBelow lists them where a group is not open.
+// pidsBelow is pids for a group that is not open.
 func pidsBelow(dir string) []int {
 	pids := pidsIn(dir)
 	entries, _ := os.ReadDir(dir)
@@ -164,7 +165,7 @@ func pidsIn(dir string) []int {
 	return slices.DeleteFunc(allIn(dir), func(pid int) bool { return pid == os.Getpid() })
 }
 
-// allIn lists the processes of a group, with us.
+// allIn lists the processes of a group, including this one.
 func allIn(dir string) []int {
 	var pids []int
 	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -176,7 +177,7 @@ func allIn(dir string) []int {
 	return pids
 }
 
-// noteKill remembers that cgroup.kill was used.
+// noteKill records that cgroup.kill was used.
 func (g *group) noteKill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -189,7 +190,7 @@ func (g *group) wasKilled() bool {
 	return g.killed
 }
 
-// close lets go of the files.
+// close closes the files.
 func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,8 +200,8 @@ func (g *group) close() {
 	clear(g.files)
 }
 
-// remove removes the group and those below it. What has just died holds a
-// group for a moment, so it is tried again.
+// remove removes the group and those below it. It retries, because a process
+// that has just died keeps its group for a moment.
 func (g *group) remove() error {
 	g.close()
 	deadline := time.Now().Add(removeWait)
@@ -231,7 +232,7 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// Alive lists what lives in the box; ok is false where it cannot know.
+// Alive lists the living processes in the box; ok is false if it cannot know.
 func (b *Box) Alive() (pids []int, ok bool) {
 	if b.members == nil {
 		return nil, false
@@ -246,7 +247,8 @@ func (b *Box) Alive() (pids []int, ok bool) {
 	if pids = b.members.pids(); len(pids) > 0 {
 		return pids, true
 	}
-	// What was there is dying, or hides its list. It is dead when the group says so.
+	// What was there is dying or hidden from us. The group decides whether it is
+	// dead.
 	if some, err = populated(b.members); err == nil && some {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -260,8 +262,8 @@ func (b *Box) pids() []int {
 	return pids
 }
 
-// populated tells whether anything lives in a group or below it. A zombie does
-// not live.
+// populated reports whether a process in a group or below it is alive. A
+// zombie does not count.
 func populated(g *group) (bool, error) {
 	text, err := g.read("cgroup.events")
 	if err != nil {
@@ -270,9 +272,9 @@ func populated(g *group) (bool, error) {
 	return !strings.Contains(text, "populated 0"), nil
 }
 
-// Signal sends to all that lives in the box; SIGKILL reaches also what is
-// forked meanwhile. Another signal spares a program that only holds the
-// sandbox: it would take the run down with it at once.
+// Signal sends a signal to all living processes in the box; SIGKILL also
+// reaches those forked meanwhile. Other signals are not sent to a program
+// that only holds the sandbox, because that would end the run at once.
 func (b *Box) Signal(sig syscall.Signal) error {
 	if b.members == nil {
 		return fmt.Errorf("confine: without control groups a box cannot be signalled: %w", errors.ErrUnsupported)
@@ -289,12 +291,12 @@ func (b *Box) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Wraps tells whether what Start starts only holds the sandbox in which the
-// program runs.
+// Wraps reports whether the program that Start starts only holds the sandbox
+// in which the actual program runs.
 func (b *Box) Wraps() bool { return b.kind == bubblewrap }
 
-// signalMember holds a process by a handle before it checks that it is still a
-// member: its pid may have gone to another.
+// signalMember opens a handle of a process before it checks that the process
+// is still a member, because its PID may have been reused.
 func signalMember(g *group, pid int, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -306,7 +308,7 @@ func signalMember(g *group, pid int, sig syscall.Signal) {
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
 	for _, now := range g.pids() {
 		if now == pid {
-			_ = unix.PidfdSendSignal(fd, sig, nil, 0) // gone by now is fine
+			_ = unix.PidfdSendSignal(fd, sig, nil, 0) // the process may have ended
 			return
 		}
 	}
@@ -318,8 +320,8 @@ func kill(g *group) error {
 	if g.write("cgroup.kill", "1") == nil {
 		return nil
 	}
-	// Before Linux 5.14: what stands still does not fork, and SIGKILL wakes it.
-	_ = g.write("cgroup.freeze", "1") // before 5.2 only speed helps
+	// Before Linux 5.14: a frozen process does not fork, and SIGKILL thaws it.
+	_ = g.write("cgroup.freeze", "1") // before 5.2 speed has to suffice
 	for _, pid := range g.pids() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -327,7 +329,7 @@ func kill(g *group) error {
 	return nil
 }
 
-// killGroup kills until nothing lives in a group, or emptyWait is over.
+// killGroup kills until no process in a group is alive, or emptyWait is over.
 func killGroup(g *group) error {
 	deadline := time.Now().Add(emptyWait)
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -346,7 +348,7 @@ func killGroup(g *group) error {
 	}
 }
 
-// empty kills what lives in the box, with proof.
+// empty kills the processes in the box, with proof.
 func (b *Box) empty() error {
 	if b.members == nil {
 		return nil // proc has proven it by other means
@@ -354,8 +356,8 @@ func (b *Box) empty() error {
 	return killGroup(b.members)
 }
 
-// renew gives the box another group where the old one was killed: Linux 6.14 to
-// at least 6.18 kills at once what is born into a group after that.
+// renew replaces the box's group after a kill: Linux 6.14 to at least 6.18
+// kills at once any process that is created in the group after that.
 func (b *Box) renew() error {
 	if b.members == nil || !b.members.wasKilled() {
 		return nil
@@ -372,7 +374,7 @@ func (b *Box) renew() error {
 	return errors.Join(b.groupKill(), old.remove())
 }
 
-// groupKill has a box's processes die together where memory runs out.
+// groupKill makes a box's processes die together if memory runs out.
 func (b *Box) groupKill() error {
 	if b.h.by[memory] != byV2 || !b.members.has("memory.oom.group") {
 		return nil

@@ -25,7 +25,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// asDirector makes the test binary a director that is killed.
+// asDirector makes the test binary a director that will be killed.
 const asDirector = "confine-test-director"
 
 func TestMain(m *testing.M) {
@@ -40,15 +40,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// name is one that no other run of the tests has.
+// name returns a unique name.
 func name(t testing.TB) string {
 	return fmt.Sprintf("signalbox-test-%d-%s", os.Getpid(), strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
 }
 
-// methods are those that are tried.
+// methods are the methods under test.
 var methods = []string{"groups", "rlimit"}
 
-// open opens a host, or skips where this machine has no such thing.
+// open opens a host, or skips the test if this machine does not support the
+// method.
 func open(t testing.TB, method string, change ...func(confine.Options) confine.Options) *confine.Host {
 	t.Helper()
 	o := confine.Options{Name: name(t), Log: slog.New(slog.DiscardHandler)}
@@ -77,7 +78,7 @@ func open(t testing.TB, method string, change ...func(confine.Options) confine.O
 	return h
 }
 
-// needs skips a test of limits of control groups that this machine's do not keep.
+// needs skips a test of limits that this machine's control groups do not enforce.
 func needs(t testing.TB, h *confine.Host, limits ...string) {
 	t.Helper()
 	for _, l := range h.Report().Limits {
@@ -133,7 +134,7 @@ func (o *output) String() string {
 	return o.all.String()
 }
 
-// said waits for a line that begins so, and returns its rest.
+// said waits for a line with this prefix, and returns the rest of the line.
 func (o *output) said(t *testing.T, prefix string) string {
 	t.Helper()
 	timeout := time.After(time.Minute)
@@ -160,10 +161,10 @@ type run struct {
 	out *output
 }
 
-// marks make each run's own.
+// marks gives each run a mark of its own.
 var marks atomic.Int64
 
-// start runs a script of the shell in a box.
+// start runs a shell script in a box.
 func start(t *testing.T, h *confine.Host, l confine.Limits, s confine.Sandbox, script string) *run {
 	t.Helper()
 	box, err := h.Take(l, s)
@@ -183,7 +184,7 @@ func start(t *testing.T, h *confine.Host, l confine.Limits, s confine.Sandbox, s
 	return r
 }
 
-// done ends the run if it has not ended, and frees its box.
+// done ends the run if necessary, and frees its box.
 func (r *run) done() {
 	if _, err := r.Kill(); err != nil {
 		r.t.Error(err)
@@ -194,8 +195,8 @@ func (r *run) done() {
 	}
 }
 
-// finish waits for the end of the program, kills what it left, and tells which
-// limits it struck.
+// finish waits for the end of the program, kills the processes that it left,
+// and returns the limits that it reached.
 func (r *run) finish() (proc.Exit, []string) {
 	r.t.Helper()
 	select {
@@ -210,7 +211,7 @@ func (r *run) finish() (proc.Exit, []string) {
 	return exit, r.box.Struck()
 }
 
-// dead fails the test if a process lives.
+// dead fails the test if a process is alive.
 func dead(t *testing.T, pid string) {
 	t.Helper()
 	n, err := strconv.Atoi(pid)

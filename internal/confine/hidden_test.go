@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
 
-// The folder with the director's key is not seen in a sandbox, though it lies in
-// one that is shown: the tool's own, for one.
+// The folder with the director's key is invisible in a sandbox, even if it is
+// inside a shown folder, such as the tool's own.
 func TestSandboxHidesTheDirectorsOwnFolder(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

@@ -16,18 +16,18 @@ import (
 
 const (
 	// emptyWait bounds the time from SIGKILL to proof. A process that lives
-	// longer hangs in the kernel and cannot be killed by anyone.
+	// longer hangs in the kernel and cannot be killed.
 	emptyWait = 5 * time.Second
-	// removeWait bounds how long the groups of what has died are waited for.
+	// removeWait bounds the wait for the groups of dead processes.
 	removeWait = 2 * time.Second
-	// settleWait bounds how long dead orphans are waited for, which count among
-	// a box's processes until somebody has collected them.
+	// settleWait bounds the wait for zombies of orphans, which count among a
+	// box's processes until they are collected.
 	settleWait = 50 * time.Millisecond
-	// maxIdle is how many boxes are kept for the next runs.
+	// maxIdle is how many idle boxes are kept for later runs.
 	maxIdle = 64
 )
 
-// The limits, as Struck and Report name them.
+// The limits, as named in Struck and Report.
 const (
 	memory    = "memory"
 	cpus      = "cpus"
@@ -37,35 +37,35 @@ const (
 	openFiles = "open_files"
 )
 
-// Who keeps a limit.
+// What enforces a limit.
 const (
 	byV2     = "cgroup2"
 	byRlimit = "rlimit"
 )
 
-// Host is what this machine gives to bound children with.
+// Host represents this machine's means of limiting child processes.
 type Host struct {
 	o      Options
-	by     map[string]string // limit → who keeps it
+	by     map[string]string // limit → what enforces it
 	method string
 	detail []string
-	cure   string // of what is not kept
+	cure   string // for limits that are not enforced
 
-	name    string   // of the group of all boxes: that of the options, or one beside it
-	lock    *os.File // of that group, while we live
-	members string   // the group of all boxes, which knows what lives in them; "" none
-	shown   string   // the same group as /proc/<pid>/cgroup names it
+	name    string   // of the group of all boxes: from the options, or a variant of it
+	lock    *os.File // of that group, while this process lives
+	members string   // the group of all boxes, which knows the living processes; "": none
+	shown   string   // the same group as named in /proc/<pid>/cgroup
 
-	byFD  bool // a child can be born into its group
-	trace bool // a child can be held at its first instruction
+	byFD  bool // a child can be created in its group
+	trace bool // a child can be stopped at its first instruction
 
 	sandboxes sync.Once
-	found     []SandboxReport // of probeSandboxes
+	found     []SandboxReport // by probeSandboxes
 	bwrap     string
 	landlock  int
 	netns     bool
-	warned    sync.Once // of runs without the sandbox they ask for
-	weak      sync.Once // of a weak one
+	warned    sync.Once // for runs without the sandbox they ask for
+	weak      sync.Once // for a weak sandbox
 
 	mu     sync.Mutex
 	idle   []*Box
@@ -78,9 +78,9 @@ type Host struct {
 	kept   chan struct{} // closed when the keeper has ended
 }
 
-// Open finds the best method, and kills, with proof, whatever an earlier
-// process of that name left in its boxes. It fails only where the method that
-// Options ask for cannot be had.
+// Open chooses the best method, and kills, with proof, the processes that an
+// earlier process of that name left in its boxes. It fails only if the method
+// that Options ask for is not available.
 func Open(o Options) (*Host, error) {
 	if o.Name == "" || strings.ContainsAny(o.Name, "/\n") || o.Name[0] == '.' {
 		return nil, fmt.Errorf("confine: %q cannot be the name of a control group", o.Name)
@@ -105,9 +105,9 @@ func Open(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Take returns an empty box with these limits. It is the caller's until Free.
-// An error says that the sandbox is required and cannot be had, or that the
-// system gives no box.
+// Take returns an empty box with these limits. The caller owns it until Free.
+// An error says that the required sandbox is not available, or that the
+// system provides no box.
 func (h *Host) Take(l Limits, s Sandbox) (*Box, error) {
 	kind, err := h.choose(s)
 	if err != nil {
@@ -127,8 +127,8 @@ func (h *Host) Take(l Limits, s Sandbox) (*Box, error) {
 	return b, nil
 }
 
-// box readies an idle box, or a new one where that fails: in one that was used
-// there may be more memory left than the new limit allows.
+// box prepares an idle box, or a new one if that fails: a used box may hold
+// more memory than the new limit allows.
 func (h *Host) box(ready func(*Box) error) (*Box, error) {
 	h.mu.Lock()
 	if h.closed {
@@ -158,7 +158,8 @@ func (h *Host) box(ready func(*Box) error) (*Box, error) {
 	return b, nil
 }
 
-// newName is a name that no box has, also none that could not be emptied.
+// newName is a name that no box has, including those that could not be
+// emptied.
 func (h *Host) newName() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +175,7 @@ func (h *Host) newName() string {
 	}
 }
 
-// putBack takes a box out of use. Only a clean one is used again.
+// putBack takes a box out of use. Only a clean one is reused.
 func (h *Host) putBack(b *Box, clean bool) {
 	h.mu.Lock()
 	delete(h.inUse, b)
@@ -207,7 +208,7 @@ func (h *Host) used() []*Box {
 	return boxes
 }
 
-// Close gives back what the host made. All boxes must be free.
+// Close releases what the host created. All boxes must be free.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -237,7 +238,7 @@ func (h *Host) Close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// removeAll removes the group of all boxes: with it the name is free for another.
+// removeAll removes the group of all boxes, so that the name is free again.
 func (h *Host) removeAll() error {
 	if h.members == "" {
 		return nil
@@ -248,12 +249,13 @@ func (h *Host) removeAll() error {
 // at is the directory of a box in a group of all boxes.
 func at(dir, box string) string { return filepath.Join(dir, box) }
 
-// probe finds how a child comes into its group, with one that does nothing.
+// probe finds out how a child gets into its group, with a program that does
+// nothing.
 func (h *Host) probe() error {
 	h.byFD, h.trace = h.members != "", true
 	path, _ := exec.LookPath("true")
 	if path == "" {
-		return nil // nothing harmless to try it with: the first run tells
+		return nil // there is no harmless program to try: the first run shows
 	}
 	try := func(trace bool) error {
 		b, err := h.box(func(b *Box) error { return b.begin(Limits{}, Sandbox{}, "") })
@@ -290,7 +292,7 @@ func (h *Host) probe() error {
 	return nil
 }
 
-// withoutGroups goes on with rlimits alone.
+// withoutGroups continues with rlimits only.
 func (h *Host) withoutGroups() error {
 	h.mu.Lock()
 	boxes := h.idle
@@ -306,7 +308,7 @@ func (h *Host) withoutGroups() error {
 	return err
 }
 
-// Report says what was found.
+// Report returns what was found.
 func (h *Host) Report() Report {
 	r := Report{Method: h.method, Detail: strings.Join(h.detail, "; "), NoNewPrivs: true, Tracked: h.members != "", Cure: h.cure, Sandbox: h.sandboxReport()}
 	for _, name := range []string{memory, cpus, cpuTime, processes, fileSize, openFiles} {
@@ -315,8 +317,9 @@ func (h *Host) Report() Report {
 	return r
 }
 
-// cureOf says how control groups are had on a machine. Where their controllers
-// are those of version 1, which is not used, a director in version 2 has none.
+// cureOf says how to enable control groups on this machine. If their
+// controllers are in version 1, which is not used, a director in version 2 has
+// none.
 func cureOf(o Options, t tree) string {
 	switch {
 	case o.Method == byRlimit:
@@ -329,7 +332,7 @@ func cureOf(o Options, t tree) string {
 	return "run the director where there are control groups, mounted at /sys/fs/cgroup"
 }
 
-// limitNote says what a limit does not do.
+// limitNote says what a limit does not cover.
 func (h *Host) limitNote(name string) string {
 	by := h.by[name]
 	switch {

@@ -10,11 +10,12 @@ import (
 	"syscall"
 )
 
-// Host is what this machine gives to bound children with: here, nothing.
+// Host represents this machine's means of limiting child processes: on this
+// system, none.
 type Host struct{ o Options }
 
-// Open finds the best method. It fails only where the method that Options ask
-// for cannot be had.
+// Open chooses the best method. It fails only if the method that Options ask
+// for is not available.
 func Open(o Options) (*Host, error) {
 	if m := o.Method; m != "" && m != "auto" {
 		return nil, fmt.Errorf("confine: method %s cannot be had on %s", m, runtime.GOOS)
@@ -22,7 +23,7 @@ func Open(o Options) (*Host, error) {
 	return &Host{o: o}, nil
 }
 
-// Report says what was found.
+// Report returns what was found.
 func (h *Host) Report() Report {
 	r := Report{Method: "none", Detail: "limits and sandboxes need Linux", Cure: "run the director on Linux"}
 	for _, n := range []string{"memory", "cpus", "cpu_time", "processes", "file_size", "open_files"} {
@@ -34,7 +35,7 @@ func (h *Host) Report() Report {
 	return r
 }
 
-// Take returns a box. An error says that the sandbox is required: there is
+// Take returns a box. An error says that a sandbox is required: there is
 // none.
 func (h *Host) Take(_ Limits, s Sandbox) (*Box, error) {
 	if s.On && s.Required {
@@ -43,30 +44,30 @@ func (h *Host) Take(_ Limits, s Sandbox) (*Box, error) {
 	return &Box{}, nil
 }
 
-// Close gives back what the host made.
+// Close releases what the host created.
 func (h *Host) Close() error { return nil }
 
-// Box is a place for one run at a time. It is a proc.Box.
+// Box is a place for one run at a time. It implements proc.Box.
 type Box struct{}
 
 // Start starts cmd.
 func (b *Box) Start(cmd *exec.Cmd) error { return cmd.Start() }
 
-// Alive lists what lives in the box; ok is false where it cannot know.
+// Alive lists the living processes in the box; ok is false if it cannot know.
 func (b *Box) Alive() (pids []int, ok bool) { return nil, false }
 
-// Signal is not possible here: proc knows what lives.
+// Signal is not supported: proc knows the living processes.
 func (b *Box) Signal(syscall.Signal) error { return errors.ErrUnsupported }
 
-// Wraps tells whether what Start starts only holds the sandbox in which the
-// program runs.
+// Wraps reports whether the program that Start starts only holds the sandbox
+// in which the actual program runs.
 func (b *Box) Wraps() bool { return false }
 
-// SandboxKind names the sandbox in force: here, none.
+// SandboxKind names the active sandbox: none.
 func (b *Box) SandboxKind() string { return "" }
 
-// Struck names the limits that made the run fail: none are kept here.
+// Struck names the limits that made the run fail: none are enforced.
 func (b *Box) Struck() []string { return nil }
 
-// Free gives the box back.
+// Free returns the box.
 func (b *Box) Free() error { return nil }

@@ -42,7 +42,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// fake is a group of version 2 made of ordinary files.
+// fake is a group of version 2 that consists of ordinary files.
 func fake(t *testing.T, files map[string]string) *group {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestLimitsOfVersion2(t *testing.T) {
 		{Limits{}, "", map[string]string{
 			"memory.max": "max", "memory.swap.max": "max", "pids.max": "max", "cpu.max": "max 100000"}},
 	} {
-		for n := range c.want { // ordinary files keep the end of what was longer
+		for n := range c.want { // ordinary files keep the end of a longer old value
 			if err := os.Truncate(filepath.Join(g.dir, n), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -111,8 +111,8 @@ func TestStruckOfVersion2(t *testing.T) {
 	}
 }
 
-// A system that lets no child be born into a group, or be held at its first
-// instruction, confines it just after.
+// If the system can neither create a child in a group nor stop it at its
+// first instruction, the child is confined just after.
 func TestWithoutClone3AndPtrace(t *testing.T) {
 	for _, trace := range []bool{true, false} {
 		h, err := Open(Options{Name: "signalbox-test-late"})
@@ -165,8 +165,8 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// A group that cannot be made is an error of this run, and no more: its folder
-// may be taken away while the director lives.
+// A group that cannot be created is an error of this run only: its folder may
+// be removed while the director lives.
 func TestBoxWhoseGroupCannotBeMade(t *testing.T) {
 	here := t.TempDir()
 	h := &Host{members: filepath.Join(here, "gone", "too")}
@@ -194,7 +194,7 @@ func TestBoundsOfFolders(t *testing.T) {
 	}
 }
 
-// A machine is told only of the cure that it can be given.
+// A machine is offered only a remedy that works for it.
 func TestCureIsThatOfTheMachine(t *testing.T) {
 	v1, v2, both := tree{older: true}, tree{own: "/sys/fs/cgroup"}, tree{own: "/sys/fs/cgroup/unified", older: true}
 	for _, c := range []struct {
@@ -215,7 +215,8 @@ func TestCureIsThatOfTheMachine(t *testing.T) {
 	}
 }
 
-// Without groups nothing claims to know all that lives of a run.
+// Without control groups, the report does not claim that all processes of a
+// run are known.
 func TestReportSaysWhetherRunsAreTracked(t *testing.T) {
 	h, err := Open(Options{Name: "signalbox-test-tracked", Method: byRlimit})
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// keepEvery is the time between two looks at what the boxes have used.
+	// keepEvery is the interval at which the usage of the boxes is checked.
 	keepEvery = 100 * time.Millisecond
-	// reapEvery is the time between two looks for dead orphans.
+	// reapEvery is the interval at which zombies of orphans are collected.
 	reapEvery = time.Second
-	// lastLooks are those for which the keeper stays awake when no box is in
-	// use: what was killed last takes a moment to be dead.
+	// lastLooks is for how many checks the keeper stays awake after the last box
+	// was freed: a killed process takes a moment to die.
 	lastLooks = 3
 )
 
-// keep ends runs that are over a limit which the kernel only counts, and
-// collects dead orphans that were handed to this process. It sleeps while no
+// keep ends runs above a limit that the kernel only counts, and collects
+// zombies of orphans that became children of this process. It sleeps while no
 // box is in use.
 func (h *Host) keep() {
 	defer close(h.kept)
@@ -62,18 +62,18 @@ func (h *Host) keep() {
 	}
 }
 
-// enforce kills a run that is over a limit.
+// enforce kills a run above a limit.
 func (b *Box) enforce() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.busy && b.members != nil && (b.limits.CPUTime > 0 || b.limits.Memory > 0) && b.look() {
-		_ = kill(b.members) // it is tried again at the next look
+		_ = kill(b.members) // the next check tries again
 	}
 }
 
-// reap collects dead orphans of the boxes that were handed to this process,
-// because it is a subreaper or pid 1. Other children are left to whoever
-// started them.
+// reap collects zombies of orphans from the boxes that became children of
+// this process, because it is a subreaper or PID 1. Other children are left
+// to whoever started them.
 func (h *Host) reap() {
 	if h.members == "" || !childDied() {
 		return
@@ -87,9 +87,9 @@ func (h *Host) reap() {
 	if len(dead) == 0 {
 		return
 	}
-	// Only now: a box that is taken after this look has no part in those that
-	// are dead by now, and of one that was taken before it its program, which
-	// nobody but proc may collect, is known.
+	// Only now: a box taken after the list of children was read has none of these
+	// zombies, and of a box taken before, the program, which only proc may
+	// collect, is known.
 	boxes := map[string]*Box{}
 	for _, b := range h.used() {
 		boxes[b.place()] = b
@@ -101,8 +101,8 @@ func (h *Host) reap() {
 	}
 }
 
-// childDied tells whether any child is dead and not collected yet, whoever started
-// it. That is one system call; the children of all threads are some for each thread.
+// childDied reports whether any child is dead and not yet collected, whoever started
+// it. That takes one system call; listing the children takes several per thread.
 func childDied() bool {
 	var info unix.Siginfo
 	for {
@@ -115,24 +115,25 @@ func childDied() bool {
 
 func collect(pid int) {
 	var ws syscall.WaitStatus
-	_, _ = syscall.Wait4(pid, &ws, syscall.WNOHANG, nil) // somebody else's: ECHILD
+	_, _ = syscall.Wait4(pid, &ws, syscall.WNOHANG, nil) // if someone else has collected it: ECHILD
 }
 
-// place is the name of the group that the box has now.
+// place is the name of the box's current group.
 func (b *Box) place() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return filepath.Base(b.members.dir)
 }
 
-// orphan tells that a process is not the one that the box was started with.
+// orphan reports whether a process is not the one with which the box was
+// started.
 func (b *Box) orphan(pid int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.starting && b.leader != pid
 }
 
-// boxOfZombie names the box in which a dead child was.
+// boxOfZombie returns the box of a dead child.
 func (h *Host) boxOfZombie(pid int) (string, bool) {
 	if stat(pid).state != "Z" {
 		return "", false
@@ -153,7 +154,7 @@ func (h *Host) boxOfZombie(pid int) (string, bool) {
 	return "", false
 }
 
-// children lists our children, of whichever thread.
+// children lists our children of all threads.
 func children() []int {
 	threads, _ := os.ReadDir("/proc/self/task")
 	var pids []int
@@ -171,14 +172,14 @@ func children() []int {
 	return pids
 }
 
-// listsChildren tells whether the kernel has those lists; a thread that has ended
-// has none either.
+// listsChildren reports whether the kernel has these lists; a thread that has
+// ended has none either.
 var listsChildren = sync.OnceValue(func() bool {
 	_, err := os.Stat("/proc/thread-self/children")
 	return err == nil
 })
 
-// childrenByStat is for kernels without those lists.
+// childrenByStat is for kernels without these lists.
 func childrenByStat() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")
@@ -192,13 +193,14 @@ func childrenByStat() []int {
 	return pids
 }
 
-// status is a row of the process table.
+// status is an entry of the process table.
 type status struct {
 	state string
 	ppid  int
 }
 
-// stat reads it. The name in it is in parentheses and may hold anything.
+// stat reads an entry. The name in it is in parentheses and may contain
+// anything.
 func stat(pid int) status {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -212,7 +214,7 @@ func stat(pid int) status {
 	return status{f[0], ppid}
 }
 
-// descends tells whether a process is us or descends from us.
+// descends reports whether a process is this one or a descendant.
 func descends(pid int) bool {
 	for range 1000 {
 		if pid == os.Getpid() {

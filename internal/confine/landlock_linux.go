@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock, by the version that knows them.
+// Rights of Landlock, by the version that introduced them.
 const (
 	llFile  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	llRead  = llFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	llAll1  = 1<<13 - 1 // of version 1
+	llAll1  = 1<<13 - 1 // in version 1
 	llFiles = llFile | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	llTCP   = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	llScope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 )
 
-// devices every program may use.
+// devices that every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// ruleset is what Landlock leaves to a thread.
+// ruleset is what Landlock allows a thread.
 type ruleset struct {
 	abi         int
 	read, write []string
 	network     bool
 }
 
-// key tells whether two rulesets are the same.
+// key is equal for equal rulesets.
 func (r *ruleset) key() string {
 	if r == nil {
 		return ""
@@ -43,7 +43,7 @@ func (r *ruleset) key() string {
 	return strings.Join(r.read, "\x00") + "\x01" + strings.Join(r.write, "\x00") + "\x01" + net
 }
 
-// landlockABI asks the kernel.
+// landlockABI asks the kernel for its version of Landlock.
 func landlockABI() (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -73,18 +73,18 @@ func handled(abi int, network bool) unix.LandlockRulesetAttr {
 	return a
 }
 
-// enforce takes from the thread it runs on, for good, all that is not in the
-// ruleset.
+// enforce permanently forbids the current thread everything that is not in
+// the ruleset.
 func (r *ruleset) enforce() error {
 	attr := handled(r.abi, r.network)
 	size := unsafe.Offsetof(attr.Quiet_access_fs)
-	switch { // a kernel refuses a structure that is longer than what it knows
+	switch { // the kernel refuses a structure that is longer than the one it knows
 	case r.abi < 4:
 		size = unsafe.Offsetof(attr.Handled_access_net)
 	case r.abi < 6:
 		size = unsafe.Offsetof(attr.Scoped)
 	}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // the kernel is given a structure
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // the kernel gets a structure
 	if errno != 0 {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
@@ -104,10 +104,10 @@ func (r *ruleset) enforce() error {
 	return nil
 }
 
-// renounce sees to it that what the thread it runs on starts has no
-// capabilities, also as root: Landlock leaves to root what no file stands for,
-// such as making a device of the disk. The thread keeps its own, which it needs
-// to give its children a network of their own.
+// renounce makes sure that programs started by the current thread have no
+// capabilities, even as root: Landlock does not cover operations without a
+// file, such as creating a device node for the disk. The thread keeps its own
+// capabilities, which it needs to give its children a network namespace.
 func renounce() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("clear ambient capabilities: %w", err)
@@ -124,9 +124,9 @@ func renounce() error {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return nil // a program that it starts gains none: no_new_privs
+		return nil // programs that it starts gain none: no_new_privs
 	}
-	for c := range uintptr(64) { // more than the kernel knows
+	for c := range uintptr(64) { // more than the kernel has
 		if in, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); err != nil || in == 0 {
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *ruleset) allow(fd int, all uint64) error {
 	return nil
 }
 
-// allowPath adds a rule. A file has no rights of folders.
+// allowPath adds a rule. Rights of folders are dropped for a file.
 func allowPath(ruleset int, path string, access, all uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -175,7 +175,7 @@ func allowPath(ruleset int, path string, access, all uint64) error {
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: access & all, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // the kernel is given a structure
+		uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // the kernel gets a structure
 	if errno != 0 {
 		return fmt.Errorf("allow %s: %w", path, errno)
 	}

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuPeriod is the time, in microseconds, in which a share of a core is used.
+// cpuPeriod is the period of a CPU quota, in microseconds.
 const cpuPeriod = 100_000
 
-// wrapperProcesses are those of bubblewrap, which are not the run's.
+// wrapperProcesses are bubblewrap's own processes.
 const wrapperProcesses = 2
 
-// setLimits writes what the groups keep.
+// setLimits writes the limits that the groups enforce.
 func (b *Box) setLimits(l Limits, kind string) error {
 	var errs []error
 	if b.h.by[memory] == byV2 {
@@ -36,7 +36,7 @@ func (b *Box) setLimits(l Limits, kind string) error {
 	}
 	quota := int64(l.CPUs * cpuPeriod)
 	if l.CPUs > 0 {
-		quota = max(quota, 1000) // the kernel's least
+		quota = max(quota, 1000) // the kernel's minimum
 	}
 	if b.h.by[cpus] == byV2 {
 		errs = append(errs, b.members.set("cpu.max", orMax(quota)+" "+strconv.Itoa(cpuPeriod)))
@@ -63,13 +63,13 @@ func setMemory(g *group, n int64) error {
 	return err
 }
 
-// counters are what the groups have counted.
+// counters are the counters of the groups.
 type counters struct {
 	oom, forks int64
 	cpu        time.Duration
 }
 
-// count reads the counters of the limits that are set.
+// count reads the counters for the limits that are set.
 func (b *Box) count() counters {
 	var c counters
 	if b.limits.Memory > 0 && b.h.by[memory] == byV2 {
@@ -84,8 +84,8 @@ func (b *Box) count() counters {
 	return c
 }
 
-// Struck names the limits that made the run of the box fail, as far as the
-// system tells: memory, processes, cpu_time, file_size. It is asked after the
+// Struck names the limits that made the run fail, as far as the system
+// reports them: memory, processes, cpu_time, file_size. Call it after the
 // run's end and before Free.
 func (b *Box) Struck() []string {
 	b.mu.Lock()
@@ -96,7 +96,7 @@ func (b *Box) Struck() []string {
 		return struck
 	}
 	ws, _ := b.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	by := func(sig syscall.Signal) bool { // a shell and bubblewrap tell a signal by an exit status
+	by := func(sig syscall.Signal) bool { // a shell and bubblewrap report a signal as an exit status
 		return ws.Signaled() && ws.Signal() == sig || ws.Exited() && ws.ExitStatus() == 128+int(sig)
 	}
 	if b.limits.FileSize > 0 && by(syscall.SIGXFSZ) {
@@ -108,14 +108,15 @@ func (b *Box) Struck() []string {
 	return struck
 }
 
-// spent is the time of the program itself and of what it waited for.
+// spent is the CPU time of the program itself and of the children that it
+// waited for.
 func (b *Box) spent() time.Duration {
 	st := b.cmd.ProcessState
 	return st.UserTime() + st.SystemTime()
 }
 
-// look compares the counters with those at the run's begin, and tells whether
-// a limit was struck after which the run is not to go on.
+// look compares the counters with those at the beginning of the run, and
+// reports whether a limit was reached after which the run must end.
 func (b *Box) look() (over bool) {
 	now := b.count()
 	add := func(name string) {
@@ -137,14 +138,14 @@ func (b *Box) look() (over bool) {
 	return over
 }
 
-// rlimit is a limit that each process has of its own.
+// rlimit is a limit of each single process.
 type rlimit struct {
 	resource int
 	name     string
 	value    uint64
 }
 
-// rlimits are those that bind a run where the groups do not.
+// rlimits are the limits that the groups do not enforce.
 func (h *Host) rlimits(l Limits) []rlimit {
 	var rs []rlimit
 	add := func(resource int, name string, value int64) {
@@ -166,7 +167,7 @@ func (h *Host) rlimits(l Limits) []rlimit {
 	return rs
 }
 
-// apply binds a process. No limit is raised above what we have ourselves.
+// apply limits a process. No limit is raised above this process's own.
 func (r rlimit) apply(pid int) error {
 	var old unix.Rlimit
 	if err := unix.Prlimit(pid, r.resource, nil, &old); err != nil {
@@ -182,7 +183,7 @@ func (r rlimit) apply(pid int) error {
 	return nil
 }
 
-// traceStop waits until a child that asked to be traced stands at its first
+// traceStop waits until a child that asked to be traced stops at its first
 // instruction. It leaves a child that died meanwhile to exec.Cmd.
 func traceStop(pid int) error {
 	for {
@@ -202,19 +203,19 @@ func traceStop(pid int) error {
 		if sig == unix.SIGTRAP {
 			return nil
 		}
-		_ = unix.PtraceCont(pid, int(sig)) // a signal came before the stop; if it is gone, the next wait says so
+		_ = unix.PtraceCont(pid, int(sig)) // a signal came before the stop; if the child is gone, the next wait fails
 	}
 }
 
-// signalIn reads si_status, which stands after pid and uid in the union that
-// begins at a word's boundary.
+// signalIn reads si_status, which follows pid and uid in a union that is
+// aligned to a word.
 func signalIn(info *unix.Siginfo) unix.Signal {
 	const word = unsafe.Sizeof(uintptr(0))
 	const union = (3*4 + word - 1) / word * word
 	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+8))) //nolint:gosec // within Siginfo, which is longer
 }
 
-// tasksOfUser counts the tasks of our user, among which RLIMIT_NPROC counts.
+// tasksOfUser counts the tasks of our user, to which RLIMIT_NPROC applies.
 func tasksOfUser() int {
 	uid, n := strconv.Itoa(os.Getuid()), 0
 	entries, _ := os.ReadDir("/proc")

@@ -28,7 +28,7 @@ func TestMemory(t *testing.T) {
 				}
 				return
 			}
-			exit, struck := r.finish() // the whole run is killed, also who did not take the memory
+			exit, struck := r.finish() // the whole run is killed, including processes that did not use the memory
 			if exit.Signal == "" || !slices.Contains(struck, "memory") {
 				t.Errorf("%v, struck %v: %s", exit, struck, r.out)
 			}
@@ -41,7 +41,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A fork bomb ends at its limit, and the machine does not notice.
+// A fork bomb ends at its limit, and the machine is not affected.
 func TestProcesses(t *testing.T) {
 	h := open(t, "groups")
 	needs(t, h, "processes")
@@ -85,7 +85,7 @@ func TestShareOfACore(t *testing.T) {
 	needs(t, h, "cpus")
 	r := start(t, h, confine.Limits{CPUs: 0.1}, confine.Sandbox{}, `trap 'times; exit 0' TERM; echo ready; while :; do :; done`)
 	r.out.said(t, "ready")
-	time.Sleep(600 * time.Millisecond) // what is measured is the time it gets of this
+	time.Sleep(600 * time.Millisecond) // the CPU time within this period is measured
 	if _, err := r.EndWithin(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,8 @@ func TestFileSizeAndOpenFiles(t *testing.T) {
 	}
 }
 
-// Without groups a user's limit stands in: not for root, whom it does not bind.
+// Without groups the user's limit is used, except for root, to whom it does not
+// apply.
 func TestProcessesOfAUser(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("the limit of a user does not bind root")
@@ -126,7 +127,7 @@ func TestProcessesOfAUser(t *testing.T) {
 	}
 }
 
-// Other limits for the next run of the same box hold too.
+// Different limits for the next run of the same box apply as well.
 func TestLimitsOfOneRunAreNotThoseOfTheNext(t *testing.T) {
 	h := open(t, "groups")
 	needs(t, h, "processes", "memory")

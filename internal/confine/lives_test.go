@@ -17,7 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// stubborn children: what they print as "pid" must be dead at the end.
+// stubborn children: the processes that they print as "pid" must be dead at
+// the end.
 var stubborn = map[string]string{
 	"ignores TERM":    `trap '' TERM; echo pid $$; while :; do sleep 1; done`,
 	"holds stdout":    `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 1; done' & exit 0`,
@@ -52,7 +53,7 @@ func TestNothingSurvivesTheEnd(t *testing.T) {
 	}
 }
 
-// A hurry cuts the grace of a cancel short.
+// A kill cuts the grace of a cancel short.
 func TestAKillCutsTheGraceShort(t *testing.T) {
 	h := open(t, "groups")
 	r := start(t, h, confine.Limits{}, confine.Sandbox{}, stubborn["ignores TERM"])
@@ -70,8 +71,8 @@ func TestAKillCutsTheGraceShort(t *testing.T) {
 	}
 }
 
-// What forks faster than it is killed, out of its session and its parent's
-// sight, is killed all the same, every time.
+// A process that forks faster than it is killed, outside of its session and
+// of its parent's reach, is killed all the same, every time.
 func TestKillsOfDoubleForkers(t *testing.T) {
 	h := open(t, "groups")
 	mark := fmt.Sprintf("7%d", os.Getpid())
@@ -95,7 +96,7 @@ while :; do (setsid sleep ` + mark + ` &); done`
 	noZombies(t)
 }
 
-// running finds who was started with such arguments.
+// running finds processes with these arguments.
 func running(args string) []int {
 	var pids []int
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -134,11 +135,11 @@ func noZombies(t *testing.T) {
 	})
 }
 
-// Dead orphans that are handed to the director are collected, and nobody
-// else's children.
+// Zombies of orphans that became children of the director are collected, but
+// no other children.
 func TestDeadOrphansAreCollected(t *testing.T) {
 	h := open(t, "groups")
-	mine := exec.Command("true") // not of any box: its end is ours to wait for
+	mine := exec.Command("true") // not from a box: this test waits for it
 	if err := mine.Start(); err != nil {
 		t.Fatal(err)
 	}

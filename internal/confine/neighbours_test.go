@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// A director that starts kills nothing of another, also where that has no lock:
-// it may be an older one: something lives in its groups.
+// A starting director kills nothing of another director, even if that has no
+// lock because it is an older version: its groups have living processes.
 func TestANeighbourWithoutALockLives(t *testing.T) {
 	h, err := confine.Open(confine.Options{Name: name(t)})
 	if err != nil {
@@ -61,8 +61,8 @@ func TestANeighbourWithoutALockLives(t *testing.T) {
 	}
 }
 
-// A director that starts removes what dead ones of other names left. Of one
-// that is just starting again it takes nothing.
+// A starting director removes what dead directors of other names left behind,
+// but takes nothing from one that is restarting.
 func TestANeighbourStartsAgain(t *testing.T) {
 	mine := confine.Options{Name: name(t) + "-mine"}
 	starting(t)
@@ -82,14 +82,14 @@ func TestANeighbourStartsAgain(t *testing.T) {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
-		for _, dir := range left { // as one that was killed leaves them
+		for _, dir := range left { // as a killed director leaves them
 			_ = os.Mkdir(dir, 0o750)
 		}
 	}
 }
 
-// What a killed director left is killed at its next start, also where others
-// are starting and look at its groups at that moment.
+// The processes that a killed director left are killed at its next start,
+// even if others start at the same time and inspect its groups.
 func TestLeftoversDieWhileNeighboursStart(t *testing.T) {
 	o := confine.Options{Name: name(t) + "-mine"}
 	for range 4 {
@@ -103,7 +103,7 @@ func TestLeftoversDieWhileNeighboursStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !h.Report().Tracked {
-			_ = exec.Command("kill", "-9", leftover).Run() // nothing but its mark could find it
+			_ = exec.Command("kill", "-9", leftover).Run() // only its mark could find it
 		} else {
 			dead(t, leftover)
 		}
@@ -118,7 +118,8 @@ func TestLeftoversDieWhileNeighboursStart(t *testing.T) {
 	}
 }
 
-// starting has directors of other names start and end until the test is over.
+// starting makes directors of other names start and end until the test is
+// over.
 func starting(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	o := confine.Options{Name: name(t) + "-neighbour"}

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// The keeper collects orphans, and never the program of a run that has just
-// begun: how that ended would be lost.
+// The keeper collects orphans, but never the program of a run that has just
+// begun: its exit status would be lost.
 func TestTheKeeperLeavesProgramsAlone(t *testing.T) {
 	h := open(t, "groups")
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -68,7 +68,7 @@ func exitCode(t *testing.T, box *confine.Box, script string) int {
 	return exit.Code
 }
 
-// Whether any child is dead is known without a look at them all: a run that left
+// Whether any child is dead is known without listing them all: a run that left
 // nothing behind must not pay for the children of every thread.
 func TestADeadChildIsSeenWithoutALookAtAll(t *testing.T) {
 	const alone = "SIGNALBOX_TEST_NO_OTHER_CHILDREN"

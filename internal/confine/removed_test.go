@@ -11,11 +11,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
 
-// A service manager may remove groups in which nothing lives. The next run has
-// others, with its limits.
+// A service manager may remove empty groups. The next run gets new ones, with
+// its limits.
 func TestGroupsThatSomebodyRemoved(t *testing.T) {
 	h := open(t, "groups")
-	limited := "" // what the run says where its limits hold
+	limited := "" // what the run prints if its limits apply
 	for _, l := range h.Report().Limits {
 		if l.Name == "processes" && l.By == "cgroup2" {
 			limited = "fork"
@@ -34,7 +34,7 @@ func TestGroupsThatSomebodyRemoved(t *testing.T) {
 	for _, dir := range groups(name(t)) {
 		boxes, _ := filepath.Glob(filepath.Join(dir, "box-*"))
 		for _, b := range boxes {
-			_ = os.Remove(b) // one that our thread is in stays
+			_ = os.Remove(b) // the one with our thread stays
 		}
 	}
 	hello("without the boxes")
@@ -47,7 +47,7 @@ func TestGroupsThatSomebodyRemoved(t *testing.T) {
 	}
 	hello("without the group of all boxes")
 	hello("once more")
-	// What was made again is ours: a neighbour that starts lets it be.
+	// The new groups are ours: a starting neighbour leaves them alone.
 	before := groups(name(t))
 	n, err := confine.Open(confine.Options{Name: name(t) + "-neighbour"})
 	if err != nil {

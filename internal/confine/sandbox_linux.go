@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// sandboxReport tries once which sandboxes can be had.
+// sandboxReport tests once which sandboxes are available.
 func (h *Host) sandboxReport() []SandboxReport {
 	h.sandboxes.Do(func() {
 		h.found = []SandboxReport{h.probeBwrap(), h.probeLandlock()}
@@ -20,8 +20,8 @@ func (h *Host) sandboxReport() []SandboxReport {
 }
 
 // probeLandlock asks the kernel for its version of Landlock, and whether a
-// child can have a network of its own: one without sockets has none either, but
-// more programs come to grief over that.
+// child can have a network namespace. Forbidding sockets also takes the network
+// away, but breaks more programs.
 func (h *Host) probeLandlock() SandboxReport {
 	r := SandboxReport{Kind: landlocked}
 	abi, err := landlockABI()
@@ -47,7 +47,7 @@ func (h *Host) probeLandlock() SandboxReport {
 	return r
 }
 
-// weakLandlock says what a version leaves open, or takes with it; "" is nothing.
+// weakLandlock says what a version does not cover, or breaks; "" is nothing.
 func weakLandlock(abi int) string {
 	switch {
 	case abi < landlockTruncates:
@@ -58,8 +58,8 @@ func weakLandlock(abi int) string {
 	return ""
 }
 
-// canUnshareNet tells whether a child can have a network of its own. Only root
-// may give it that without a user of its own.
+// canUnshareNet reports whether a child can have a network namespace. Without
+// a user namespace, only root can create one.
 func canUnshareNet() bool {
 	path, err := exec.LookPath("true")
 	if err != nil || os.Getuid() != 0 {
@@ -72,7 +72,7 @@ func canUnshareNet() bool {
 	return cmd.Run() == nil
 }
 
-// choose picks the sandbox of a run; "" is none.
+// choose selects the sandbox of a run; "" is none.
 func (h *Host) choose(s Sandbox) (string, error) {
 	if !s.On {
 		return "", nil
@@ -112,7 +112,7 @@ func (h *Host) choose(s Sandbox) (string, error) {
 	return "", nil
 }
 
-// placesThere says which place of a sandbox is not there.
+// placesThere returns an error if a path of the sandbox does not exist.
 func placesThere(s Sandbox) error {
 	for _, p := range slices.Concat(s.Read, s.Write) {
 		if !filepath.IsAbs(p) {
@@ -125,9 +125,9 @@ func placesThere(s Sandbox) error {
 	return nil
 }
 
-// wrap makes cmd one that runs in the box's sandbox. It returns what Landlock
-// is to leave to the thread, if that is the sandbox, and otherwise what is to be
-// closed once cmd has started.
+// wrap changes cmd so that it runs in the box's sandbox. It returns what
+// Landlock must allow the thread, if Landlock is used, and otherwise a file to
+// close once cmd has started.
 func (b *Box) wrap(cmd *exec.Cmd) (kept *ruleset, sent *os.File, err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -171,7 +171,7 @@ func (b *Box) wrap(cmd *exec.Cmd) (kept *ruleset, sent *os.File, err error) {
 	}, nil, nil
 }
 
-// resolve finds what the sandbox would only complain about itself.
+// resolve finds problems that the sandbox would report less clearly.
 func resolve(cmd *exec.Cmd) error {
 	if cmd.Dir != "" {
 		if st, err := os.Stat(cmd.Dir); err != nil {
@@ -191,5 +191,5 @@ func resolve(cmd *exec.Cmd) error {
 	return err
 }
 
-// SandboxKind names the sandbox in force: bubblewrap, landlock or "".
+// SandboxKind names the active sandbox: bubblewrap, landlock or "".
 func (b *Box) SandboxKind() string { return b.kind }

@@ -11,13 +11,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
 
-// What root may do without any file being open to it, a sandbox takes from it
-// too: settings of the whole system, devices, other networks.
+// A sandbox also forbids what root can do without an open file: system-wide
+// settings, devices, other networks.
 func TestSandboxOfRootIsNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can do this")
 	}
-	const setting = "/proc/sys/kernel/core_pattern" // a program named in it runs as root, outside
+	const setting = "/proc/sys/kernel/core_pattern" // the program named in it runs as root, outside the sandbox
 	before, err := os.ReadFile(setting)
 	if err != nil {
 		t.Skip(err)

@@ -17,7 +17,7 @@ import (
 
 var kinds = []string{"bubblewrap", "landlock"}
 
-// need skips where a sandbox cannot be had.
+// need skips the test if a sandbox is not available.
 func need(t *testing.T, h *confine.Host, kind string) {
 	t.Helper()
 	for _, r := range h.Report().Sandbox {
@@ -102,7 +102,8 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 }
 
-// A box whose thread gave up rights for one run gives the next one its own.
+// A box whose thread gave up rights for one run gives the next run the rights
+// of its own sandbox.
 func TestSandboxOfOneRunIsNotThatOfTheNext(t *testing.T) {
 	h := open(t, "groups")
 	need(t, h, "landlock")
@@ -125,8 +126,8 @@ func TestSandboxOfOneRunIsNotThatOfTheNext(t *testing.T) {
 	}
 }
 
-// Cancel gives the program in the sandbox its grace, though what holds the
-// sandbox would end at once by the same signal.
+// Cancel gives the program in the sandbox its grace, although the same signal
+// would end the process that holds the sandbox at once.
 func TestSandboxGrace(t *testing.T) {
 	for _, kind := range kinds {
 		for _, method := range []string{"groups", "rlimit"} {
@@ -159,7 +160,7 @@ func TestSandboxRequiredFailsClosed(t *testing.T) {
 			t.Errorf("%q: %v", kind, err)
 		}
 	}
-	for range 2 { // not required, it runs without, and says so once
+	for range 2 { // if it is optional, the run continues without it and reports that once
 		b, err := h.Take(confine.Limits{}, confine.Sandbox{On: true})
 		if err != nil {
 			t.Fatal(err)
@@ -190,8 +191,8 @@ func TestSandboxBadPlaces(t *testing.T) {
 	}
 }
 
-// What older kernels' Landlock does not keep inside is kept by the filter of
-// system calls, or the sandbox is not given to a run that requires one.
+// What older versions of Landlock do not confine is confined by the filter of
+// system calls, or the sandbox is refused to runs that require one.
 func TestSandboxOfOlderKernels(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -199,7 +200,7 @@ func TestSandboxOfOlderKernels(t *testing.T) {
 	}
 	for _, c := range []struct {
 		version  int
-		required string // in the error of a run that requires a sandbox; "" is none
+		required string // in the error of a run that requires a sandbox; "": none
 		weak     string
 	}{
 		{2, "empty files", "empty files"},
@@ -224,7 +225,7 @@ func TestSandboxOfOlderKernels(t *testing.T) {
 				t.Errorf("required: %v", err)
 			}
 			s.Required = false
-			owner := "" // from 6 on the signal itself is kept inside
+			owner := "" // from version 6 Landlock itself confines signals
 			if c.version < 6 {
 				owner = "ATTACK owner VICTIM"
 			}

@@ -12,30 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a filter sees of a system call (struct seccomp_data), on processors whose
-// low bytes come first.
+// What a filter sees of a system call (struct seccomp_data), on little-endian
+// processors.
 const (
 	seenNumber = 0
 	seenArch   = 4
-	seenFirst  = 16 // the low half of its first argument; each further one is 8 bytes on
+	seenFirst  = 16 // the low half of the first argument; each further argument is 8 bytes on
 )
 
-// x32 is set in the numbers of a second way into the kernel of x86-64, which
-// has the same calls under other numbers.
+// x32 is set in the numbers of x86-64's second ABI, which has the same calls
+// under other numbers.
 const x32 = 0x40000000
 
-// arches are the processors whose filter is known here.
+// arches are the processors that the filter supports.
 var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// filter is what a sandbox takes from its programs by a filter of system calls.
-// The zero filter is for bubblewrap, whose namespaces do the rest.
+// filter is what a sandbox forbids by a filter of system calls. The zero filter
+// is for bubblewrap, whose namespaces do the rest.
 type filter struct {
-	landlock int  // the version of Landlock in force; 0 in namespaces of its own
-	sockets  bool // with Landlock: sockets of networks can be made
+	landlock int  // version of Landlock in force; 0 with namespaces
+	sockets  bool // with Landlock: network sockets can be created
 }
 
-// condition looks at the low 32 bits of an argument, which are all that the
-// kernel reads of a pid, a family or these flags.
+// condition tests the low 32 bits of an argument; the kernel reads no more of
+// a PID, a family or these flags.
 type condition struct {
 	arg   int
 	mask  uint32
@@ -43,7 +43,7 @@ type condition struct {
 	not   bool
 }
 
-// refusal refuses a system call with an error where all its conditions hold.
+// refusal refuses a system call with an error if all its conditions are true.
 type refusal struct {
 	call  uint32
 	error unix.Errno
@@ -58,11 +58,11 @@ func isNot(arg int, value uint32) condition {
 }
 func has(arg int, bits uint32) condition { return condition{arg: arg, mask: bits, value: bits} }
 
-// refusals are what no sandbox leaves: limits and priorities of other processes,
-// the keyring of the user, namespaces of users, in which a program would have
-// capabilities, families of sockets that no namespace of networks holds, and
-// io_uring, whose calls no filter sees. clone3 keeps its flags in memory, where
-// a filter cannot look: a C library that hears ENOSYS takes clone.
+// refusals apply to every sandbox: limits and priorities of other processes, the
+// user's keyring, user namespaces, in which a program would have capabilities,
+// socket families that network namespaces do not confine, and io_uring, whose
+// calls no filter sees. clone3 has its flags in memory, where a filter cannot
+// look: on ENOSYS a C library falls back to clone.
 var refusals = []refusal{
 	{unix.SYS_PRLIMIT64, unix.EPERM, []condition{isNot(0, 0)}},
 	{unix.SYS_SCHED_SETPARAM, unix.EPERM, []condition{isNot(0, 0)}},
@@ -87,12 +87,13 @@ var refusals = []refusal{
 	{unix.SYS_IO_URING_SETUP, unix.ENOSYS, nil},
 }
 
-// withLandlock are refused beside Landlock, which has no namespaces: shared
-// memory, queues and semaphores of System V, and Unix sockets, by which a
-// program would ask a container engine or a desktop's bus to do what it may not
-// do itself. They are found by a path and opened by no open, which Landlock does
-// not see before version 9. Pairs stay, by which a program speaks to its own
-// children, but no datagram can be sent from one to elsewhere.
+// withLandlock are the additional refusals for Landlock, which has no
+// namespaces: System V shared memory, queues and semaphores, and Unix sockets,
+// through which a program could ask a container engine or a desktop's bus to do
+// what it may not do itself. Unix sockets are found by a path but not opened as
+// files, which Landlock does not cover before version 9. Socket pairs are
+// allowed, because programs use them to talk to their children, but no datagram
+// can be sent from one to another address.
 var withLandlock = []refusal{
 	{unix.SYS_SHMGET, unix.EPERM, nil},
 	{unix.SYS_SHMAT, unix.EPERM, nil},
@@ -109,12 +110,12 @@ var withLandlock = []refusal{
 	{unix.SYS_SOCKETPAIR, unix.EACCES, []condition{socketType(unix.SOCK_STREAM), socketType(unix.SOCK_SEQPACKET)}},
 }
 
-// socketType holds where a socket is not of this type; the bits above it are flags.
+// socketType is true if a socket is not of this type; the bits above it are flags.
 func socketType(t uint32) condition { return condition{arg: 1, mask: 0xf, value: t, not: true} }
 
-// signals are refused where Landlock does not keep them inside, before version
-// 6. Left is what goes to the program's own group of processes. The owner of a
-// file is sent a signal too.
+// signals are refused if Landlock does not confine them, that is before
+// version 6. Signals to the program's own process group stay allowed. The
+// owner of a file gets signals, too.
 var signals = []refusal{
 	{unix.SYS_KILL, unix.EPERM, []condition{isNot(0, 0)}},
 	{unix.SYS_TKILL, unix.EPERM, nil},
@@ -128,13 +129,13 @@ var signals = []refusal{
 	{unix.SYS_IOCTL, unix.EPERM, []condition{is(1, 0x8902)}}, // SIOCSPGRP
 }
 
-// Versions of Landlock below which something is open.
+// Versions of Landlock below which there is a gap.
 const (
-	landlockTruncates = 3 // Linux 6.2: before, a program can empty files that it may not write
+	landlockTruncates = 3 // Linux 6.2: before, a program can truncate files that it may not write
 	landlockSignals   = 6 // Linux 6.12: before, it can signal any process of its user
 )
 
-// rules are what the filter refuses.
+// rules are the refusals of the filter.
 func (f filter) rules() []refusal {
 	var rules []refusal
 	if f.landlock > 0 {
@@ -149,9 +150,9 @@ func (f filter) rules() []refusal {
 	return append(rules, refusals...)
 }
 
-// program is the filter as the kernel runs it. A program of another kind of
-// processor (32 bits) is ended by SIGSYS: its calls have other numbers, and some
-// cannot be told apart.
+// program is the filter in the kernel's form. A program for another architecture
+// (32 bits) is ended by SIGSYS: its calls have other numbers, and some cannot be
+// distinguished.
 func (f filter) program() ([]unix.SockFilter, error) {
 	arch, ok := arches[runtime.GOARCH]
 	if !ok {
@@ -164,7 +165,7 @@ func (f filter) program() ([]unix.SockFilter, error) {
 		and    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 		answer = unix.BPF_RET | unix.BPF_K
 	)
-	p := []unix.SockFilter{ // jumps are counted from the next line
+	p := []unix.SockFilter{ // jumps are relative to the next line
 		{Code: load, K: seenArch},
 		{Code: equal, Jf: 2, K: arch},
 		{Code: load, K: seenNumber},
@@ -172,7 +173,7 @@ func (f filter) program() ([]unix.SockFilter, error) {
 		{Code: answer, K: unix.SECCOMP_RET_KILL_PROCESS},
 	}
 	for _, r := range f.rules() {
-		left := uint8(3*len(r.where) + 1) // lines of this rule behind the one that compares
+		left := uint8(3*len(r.where) + 1) // lines of this rule after the comparison
 		p = append(p, unix.SockFilter{Code: load, K: seenNumber}, unix.SockFilter{Code: equal, Jf: left, K: r.call})
 		for _, c := range r.where {
 			left -= 3
@@ -187,12 +188,12 @@ func (f filter) program() ([]unix.SockFilter, error) {
 	return append(p, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW}), nil
 }
 
-// enforce puts the filter on the thread it runs on, and on what it starts, for good.
+// enforce applies the filter permanently to the current thread and what it starts.
 func (f filter) enforce() error {
 	lines, err := f.program()
 	if err == nil {
 		program := unix.SockFprog{Len: uint16(len(lines)), Filter: &lines[0]}
-		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0) //nolint:gosec // the kernel is given a structure
+		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0) //nolint:gosec // the kernel gets a structure
 		runtime.KeepAlive(lines)
 	}
 	if err != nil {
@@ -201,8 +202,8 @@ func (f filter) enforce() error {
 	return nil
 }
 
-// pass has bubblewrap put the filter on the program of cmd. It returns the
-// arguments that say so and what is to be closed once cmd has started.
+// pass makes bubblewrap apply the filter to the program of cmd. It returns
+// the arguments for that, and a file to close once cmd has started.
 func (f filter) pass(cmd *exec.Cmd) (args []string, sent *os.File, err error) {
 	lines, err := f.program()
 	if err != nil {
@@ -217,7 +218,7 @@ func (f filter) pass(cmd *exec.Cmd) (args []string, sent *os.File, err error) {
 		return nil, nil, err
 	}
 	defer w.Close()
-	if _, err := w.Write(b.Bytes()); err != nil { // it is far smaller than what a pipe holds
+	if _, err := w.Write(b.Bytes()); err != nil { // far below the capacity of a pipe
 		sent.Close()
 		return nil, nil, err
 	}

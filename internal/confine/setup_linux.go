@@ -13,25 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wanted are the controllers of control groups that limits need.
+// wanted are the controllers that the limits need.
 var wanted = []want{{memory, "memory"}, {processes, "pids"}, {cpus, "cpu"}}
 
 type want struct{ limit, controller string }
 
-// directorLeaf is where this process moves to when its own group has to have
-// groups below it: in version 2 a group has either processes or controlled
-// groups.
+// directorLeaf is the group into which this process moves if its own group
+// must have groups below it: in version 2 a group has either processes or
+// controlled groups.
 const directorLeaf = "signalbox-director"
 
-// setUp decides who keeps which limit, and makes the group of all boxes.
+// setUp decides what enforces which limit, and creates the group of all
+// boxes.
 func (h *Host) setUp() error {
 	switch h.o.Method {
 	case "", "auto", byV2, byRlimit:
 	default:
 		return fmt.Errorf("confine: method is %q; it must be auto, cgroup2 or rlimit", h.o.Method)
 	}
-	// Orphans of our trials, too, are handed to this process, which collects them: to
-	// one above it they would be strangers for ever.
+	// This process also collects orphans of its own tests: a process above it would
+	// never collect them.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	t := findTree()
 	h.cure = cureOf(h.o, t)
@@ -58,8 +59,8 @@ func (h *Host) setUp() error {
 
 func (h *Host) note(format string, a ...any) { h.detail = append(h.detail, fmt.Sprintf(format, a...)) }
 
-// fillRlimits gives to each process what no group keeps. The time is counted by
-// every group.
+// fillRlimits uses rlimits for what the groups do not enforce. Every group
+// counts CPU time.
 func (h *Host) fillRlimits() {
 	if h.members != "" {
 		h.by[cpuTime] = byV2
@@ -68,12 +69,12 @@ func (h *Host) fillRlimits() {
 		h.by[l] = cmp.Or(h.by[l], byRlimit)
 	}
 	if h.by[processes] == "" && os.Getuid() != 0 {
-		h.by[processes] = byRlimit // root is not bound by it
+		h.by[processes] = byRlimit // does not apply to root
 	}
 }
 
-// useGroups makes the group of all boxes, which knows what lives in a box also
-// where it has no controllers.
+// useGroups creates the group of all boxes, which knows the living processes
+// of a box even without controllers.
 func (h *Host) useGroups(t tree) {
 	if t.own == "" {
 		h.note("no control groups of version 2")
@@ -102,7 +103,7 @@ func (h *Host) useGroups(t tree) {
 	h.note("%s", all)
 }
 
-// enable has the controllers that limits need count below a group.
+// enable enables the controllers that limits need below a group.
 func (h *Host) enable(own string, all *group) {
 	parent := groupAt(own)
 	defer parent.close()
@@ -131,9 +132,9 @@ func (h *Host) enable(own string, all *group) {
 	}
 }
 
-// makeRoom sees that no process is in a group, lest some controllers, once
-// enabled, make the groups below it such as take no processes. The root of all
-// is excepted: it has no type.
+// makeRoom makes sure that a group has no processes: otherwise some
+// controllers, once enabled, make the groups below it unable to take
+// processes. The root group is an exception: it has no type.
 func makeRoom(g *group) error {
 	if !g.has("cgroup.type") || len(allIn(g.dir)) == 0 {
 		return nil
@@ -141,8 +142,8 @@ func makeRoom(g *group) error {
 	return moveAside(g.dir)
 }
 
-// moveAside moves us, and what we or pid 1 of our container started, into a
-// leaf. It does not touch a group in which anybody else lives.
+// moveAside moves this process, and what it or PID 1 of its container
+// started, into a leaf. It leaves a group alone that has processes of others.
 func moveAside(own string) error {
 	ours := allIn(own)
 	for _, pid := range ours {
@@ -163,7 +164,7 @@ func moveAside(own string) error {
 	return nil
 }
 
-// reason is an error without the path that stands beside it.
+// reason removes the path from an error that is shown beside it.
 func reason(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
@@ -171,7 +172,7 @@ func reason(err error) error {
 	return err
 }
 
-// clear kills what an earlier process left, and removes its groups.
+// clear kills what an earlier process left behind, and removes its groups.
 func (h *Host) clear(all string) {
 	if _, err := os.Lstat(all); err != nil {
 		return
@@ -190,15 +191,15 @@ func (h *Host) clear(all string) {
 	}
 }
 
-// tree is the mounted hierarchy of control groups, that of version 2, with our
-// place in it.
+// tree is the mounted hierarchy of control groups of version 2, with our place
+// in it.
 type tree struct {
-	own   string // the directory of the group that this process is in; "" there is none to be seen
-	shown string // the same as /proc/self/cgroup names it
-	older bool   // the controllers that limits need are those of version 1
+	own   string // directory of this process's group; "": not visible
+	shown string // the same as named in /proc/self/cgroup
+	older bool   // the controllers that limits need are in version 1
 }
 
-// findTree reads which hierarchies there are.
+// findTree reads the mounted hierarchies.
 func findTree() tree {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -211,7 +212,8 @@ func findTree() tree {
 	return parseTree(string(mounts), string(groups))
 }
 
-// parseTree joins the mounts of control groups with the group we are in.
+// parseTree combines the mounts of control groups with the group of this
+// process.
 func parseTree(mountinfo, cgroup string) (t tree) {
 	for line := range strings.Lines(cgroup) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -232,7 +234,7 @@ func parseTree(mountinfo, cgroup string) (t tree) {
 		if len(h) < 5 || len(kind) < 3 || kind[0] != "cgroup2" || t.shown == "" {
 			continue
 		}
-		if rel, ok := below(unescape(h[3]), t.shown); ok { // else our group is not to be seen through this mount
+		if rel, ok := below(unescape(h[3]), t.shown); ok { // otherwise this mount does not show our group
 			t.own = filepath.Join(unescape(h[4]), rel)
 			break
 		}
@@ -240,7 +242,7 @@ func parseTree(mountinfo, cgroup string) (t tree) {
 	return t
 }
 
-// below returns path relative to root, if it is not above it.
+// below returns path relative to root, if it is not above root.
 func below(root, path string) (string, bool) {
 	if root == "/" {
 		return path, true
@@ -249,7 +251,7 @@ func below(root, path string) (string, bool) {
 	return rel, ok && (rel == "" || rel[0] == '/')
 }
 
-// unescape undoes the \040 of mountinfo.
+// unescape resolves the \040 of mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

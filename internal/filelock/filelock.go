@@ -1,5 +1,5 @@
 // Package filelock takes the kernel's lock on an open file or folder. Such a lock
-// ends with its holder, so what a dead process left behind is in nobody's way.
+// ends with its holder, so nothing is left behind by a dead process.
 package filelock
 
 import (
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrHeld says that another holds the lock.
+// ErrHeld says that another holder has the lock.
 var ErrHeld = errors.New("another holds the lock")
 
-// Sign writes into a file whose lock was taken who did. The lock needs no such
-// text: it is for people who find the file locked.
+// Sign writes the holder into a locked file. The lock does not need this text:
+// it is for people who find the file locked.
 func Sign(f *os.File) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -26,11 +26,11 @@ func Sign(f *os.File) error {
 	return err
 }
 
-// Holder is who signed a file and when, as part of a sentence: otherwise, where
-// nobody can be told.
+// Holder returns who signed a file and when, as part of a sentence; if that is
+// unknown, it returns otherwise.
 func Holder(f *os.File, otherwise string) string {
 	b := make([]byte, 300)
-	n, _ := f.ReadAt(b, 0) // who it is matters less than that there is someone
+	n, _ := f.ReadAt(b, 0) // a read error gives otherwise
 	who := strings.TrimSpace(string(b[:n]))
 	if who == "" {
 		return otherwise

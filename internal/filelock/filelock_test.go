@@ -11,9 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// opened opens a file or a folder once more: a lock is that of an opener, not of
-// a process, so two openers of one process are as strange to each other as two
-// processes.
+// opened opens a file or a folder again: a lock belongs to an open file, not to
+// a process, so that two openers in one process behave like two processes.
 func opened(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

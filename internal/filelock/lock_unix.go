@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// Take takes the lock of f for this opener alone, without waiting for it. It goes
-// when f is closed.
+// Take takes the exclusive lock of f without waiting. The lock ends when f is
+// closed.
 func Take(f *os.File) error { return lock(f, syscall.LOCK_EX) }
 
-// Look takes the lock of f beside others that look: it fails where somebody took
-// the lock, and two who look do not see each other.
+// Look takes a shared lock of f: it fails while someone holds the exclusive
+// lock, and several shared locks can exist.
 func Look(f *os.File) error { return lock(f, syscall.LOCK_SH) }
 
 func lock(f *os.File, how int) error {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); {
-		case errors.Is(err, syscall.EINTR): // a signal came first
+		case errors.Is(err, syscall.EINTR): // interrupted by a signal
 		case errors.Is(err, syscall.EWOULDBLOCK):
 			return ErrHeld
 		default:
@@ -28,5 +28,5 @@ func lock(f *os.File, how int) error {
 	}
 }
 
-// OpenFolder opens what stands for a folder where its lock is taken: the folder.
+// OpenFolder opens the file that carries a folder's lock: the folder itself.
 func OpenFolder(path string) (*os.File, error) { return os.Open(path) }

@@ -11,26 +11,26 @@ import (
 	"unsafe"
 )
 
-// The package wants nothing but the standard library, which does not have these.
+// This package uses only the standard library, which does not have these.
 var (
 	kernel     = syscall.NewLazyDLL("kernel32.dll")
 	lockFile   = kernel.NewProc("LockFileEx")
 	unlockFile = kernel.NewProc("UnlockFileEx")
 )
 
-// Of winbase.h and winerror.h.
+// From winbase.h and winerror.h.
 const (
 	failImmediately = 1
 	exclusive       = 2
 	errViolation    = syscall.Errno(33) // ERROR_LOCK_VIOLATION
 )
 
-// Take takes the lock of f for this opener alone, without waiting for it. It goes
-// when f is closed. It is of a file, not of a folder: see OpenFolder.
+// Take takes the exclusive lock of f without waiting. The lock ends when f is
+// closed. f is a file, not a folder: see OpenFolder.
 func Take(f *os.File) error { return lock(f, exclusive) }
 
-// Look takes the lock of f beside others that look: it fails where somebody took
-// the lock, and two who look do not see each other.
+// Look takes a shared lock of f: it fails while someone holds the exclusive
+// lock, and several shared locks can exist.
 func Look(f *os.File) error { return lock(f, 0) }
 
 func lock(f *os.File, how uintptr) error {
@@ -38,8 +38,8 @@ func lock(f *os.File, how uintptr) error {
 	if !errors.Is(err, errViolation) {
 		return err
 	}
-	// An opener is in its own way here: what it has it gives up first. It has
-	// nothing where that fails, so that another holds the lock.
+	// On Windows an opener blocks itself, so it first releases its own lock. If
+	// the new lock fails, it has none, because another opener holds it.
 	at := place()
 	if ok, _, _ := unlockFile.Call(f.Fd(), 0, 1, 0, uintptr(unsafe.Pointer(&at))); ok == 0 {
 		return ErrHeld
@@ -58,13 +58,13 @@ func lockOnce(f *os.File, how uintptr) error {
 	return nil
 }
 
-// place is the byte that is locked: nobody else can read a byte that is, so it is
-// one that no file has.
+// place is the locked byte. Others cannot read a locked byte, so it is beyond the
+// end of any file.
 func place() syscall.Overlapped { return syscall.Overlapped{OffsetHigh: 1 << 30} }
 
-// OpenFolder opens what stands for a folder where its lock is taken. A folder itself
-// cannot be locked here: it is an empty file in the user's temporary folder, which
-// stays. Another user of the machine has another one.
+// OpenFolder opens the file that carries a folder's lock. Windows cannot lock a
+// folder itself: it is an empty file in the user's temporary folder, which stays.
+// Each user of the machine has a separate one.
 func OpenFolder(path string) (*os.File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

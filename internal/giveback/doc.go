@@ -1,5 +1,5 @@
-// Package giveback returns memory to the system while a process has little to do.
-// At work, the heap may grow to several times what is in use, so that it is
-// collected seldom; at rest it is collected often and what is free goes back
-// (decision 0028).
+// Package giveback returns memory to the system while a process is idle. Under
+// load the heap may grow to several times the live data, so that it is collected
+// seldom; when idle it is collected often, and free memory is returned (decision
+// 0028).
 package giveback

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// The pace at which a process counts as at rest.
+// When a process counts as idle.
 const (
 	lookEvery = time.Second
-	quietFor  = 5       // looks in a row in each of which it allocated less than
-	busyBytes = 4 << 20 // this; and as working again
-	busyFor   = 2       // looks in a row with as much: to come to rest anew costs more than one request for everything
+	quietFor  = 5       // consecutive checks, in each of which it allocated less than
+	busyBytes = 4 << 20 // this; it counts as busy again
+	busyFor   = 2       // after this many consecutive checks with as much: going idle again costs more than a single expensive request
 )
 
-// Percentages for the garbage collector (GOGC). The heap of a director is small
-// and most of it short-lived: to collect a quarter as often gives the store's
-// writer a twentieth to a tenth more (bench/sqlite). At rest nothing is gained by it.
+// Percentages for the garbage collector (GOGC). The heap of a director is small and
+// mostly short-lived: collecting a quarter as often makes the store's writer 5 to 10
+// percent faster (bench/sqlite). Idle processes gain nothing.
 const (
 	atWork = 400
 	atRest = 100
 )
 
-// Keeper looks after the memory of this process. Make one with Start.
+// Keeper manages the memory of this process. Make one with Start.
 type Keeper struct {
 	pace  pace
-	tuned bool // GOGC is not given: it is set here
+	tuned bool // GOGC is not set in the environment, so the keeper sets it
 	quit  chan struct{}
 	done  chan struct{}
 }
 
-// Start sets the collector to work and begins to look. Where the environment has
-// GOGC, that stands, and memory is only given back.
+// Start tunes the collector for load and begins the checks. If GOGC is set in
+// the environment, it is left alone, and memory is only returned.
 func Start() *Keeper {
 	k := &Keeper{tuned: os.Getenv("GOGC") == "", quit: make(chan struct{}), done: make(chan struct{})}
 	k.collect(atWork)
@@ -40,7 +40,7 @@ func Start() *Keeper {
 	return k
 }
 
-// Stop ends the looking and returns when it has ended.
+// Stop ends the checks and returns when they have ended.
 func (k *Keeper) Stop() {
 	close(k.quit)
 	<-k.done
@@ -72,27 +72,27 @@ func (k *Keeper) collect(percent int) {
 	}
 }
 
-// allocated counts the bytes that were ever allocated.
+// allocated returns the total number of bytes ever allocated.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// turn is what a look finds.
+// turn is the result of a check.
 type turn int
 
 const (
 	goesOn turn = iota
-	rests       // it has come to rest
-	works       // it works again
+	rests       // it has become idle
+	works       // it is busy again
 )
 
-// pace tells work from rest.
+// pace distinguishes busy from idle.
 type pace struct {
 	resting   bool
-	allocated uint64 // at the last look
-	other     int    // looks in a row that found it busy at rest, or quiet at work
+	allocated uint64 // at the last check
+	other     int    // consecutive checks that were busy while idle, or quiet while busy
 }
 
 func (p *pace) next(allocated uint64) turn {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// It rests after some quiet looks in a row, once, and works again at the second busy
-// one in a row: one alone, such as that in which a page was opened, changes nothing.
+// It becomes idle once, after several quiet checks in a row, and busy again at the
+// second busy check in a row: a single one, for example because a page was opened,
+// changes nothing.
 func TestAProcessRestsAfterAWhileAndWorksAtTheSecondBusyLook(t *testing.T) {
 	var p pace
 	var got []turn

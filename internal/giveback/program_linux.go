@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// releaseProgram gives back the pages of the program's own file that are mapped:
-// a start touches most of them, and rest few. They stay in the page cache, and come
-// back as they are used. It is no trouble where that cannot be done.
+// releaseProgram releases the mapped pages of the program's own file: a start
+// touches most of them, an idle process few. They stay in the page cache and are
+// mapped again on use. Errors are ignored.
 func releaseProgram() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -27,11 +27,11 @@ func releaseProgram() {
 	}
 }
 
-// mapping is a range of addresses.
+// mapping is an address range.
 type mapping struct{ begin, end uintptr }
 
-// unchanged lists the mappings of a file that cannot be written and of which no
-// page is other than in the file: nothing is lost where they are dropped.
+// unchanged lists the mappings of a file that are not writable and have no page
+// that differs from the file, so that nothing is lost if they are released.
 func unchanged(smaps io.Reader, file string) (list []mapping) {
 	var at *mapping
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {

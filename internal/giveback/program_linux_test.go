@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What may differ from the file, or is another file's, is left alone.
+// Mappings that may differ from the file, or belong to another file, are left
+// alone.
 func TestOnlyWhatIsAsInTheFileIsDropped(t *testing.T) {
 	const smaps = `00400000-02000000 r-xp 00000000 fd:01 99 /usr/bin/signalbox
 Size:              28672 kB
@@ -36,7 +37,7 @@ Anonymous:             0 kB
 	}
 }
 
-// The program runs on after its pages were given back, and holds fewer.
+// The program keeps running after its pages were released, and uses fewer.
 func TestTheProgramRunsOnWithoutItsPages(t *testing.T) {
 	text := strings.Repeat("all pages of this program ", 1000)
 	before := residentFile(t)
@@ -50,7 +51,7 @@ func TestTheProgramRunsOnWithoutItsPages(t *testing.T) {
 	}
 }
 
-// residentFile is how much of the files that are mapped is in memory, in kB.
+// residentFile is how much of the mapped files is resident, in kB.
 func residentFile(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -1,4 +1,5 @@
-// Package mask hides secrets in texts, also in those that come in pieces.
+// Package mask replaces secrets in texts, including texts that arrive in
+// pieces.
 package mask
 
 import (
@@ -8,16 +9,17 @@ import (
 )
 
 const (
-	// hidden stands in the place of a value that is not to be shown.
+	// hidden replaces a secret.
 	hidden = "***"
-	// From is the length in bytes from which a value is hidden: shorter ones
-	// stand in every text.
+	// From is the minimum length of a secret in bytes: shorter values occur in
+	// any text.
 	From = 4
 )
 
-// Pattern is a hidden value, with what is needed to find it in one pass over
-// the text however it is cut (Knuth, Morris and Pratt): overlap[i] is how many
-// bytes of its beginning stand also at the end of its first i+1 bytes.
+// Pattern is a secret, prepared for finding it in one pass over the text,
+// however that is cut (Knuth, Morris and Pratt): overlap[i] is the length of
+// the longest proper prefix of the value that is also a suffix of its first
+// i+1 bytes.
 type Pattern struct {
 	text    []byte
 	overlap []int32
@@ -37,8 +39,8 @@ func newPattern(text string) Pattern {
 	return p
 }
 
-// Patterns makes them of values, without those that are too short and those
-// that are there twice.
+// Patterns adds patterns for values to have, except for values that are too
+// short or present already.
 func Patterns(have []Pattern, values ...string) []Pattern {
 	out := have[:len(have):len(have)]
 	for _, v := range values {
@@ -50,20 +52,20 @@ func Patterns(have []Pattern, values ...string) []Pattern {
 	return out
 }
 
-// span is a part of the text that is hidden. A start below 0 says that its
-// stars have been written.
+// span is a part of the text to be replaced. A start below 0 means that its
+// stars are already written.
 type span struct{ start, end int }
 
-// Masker hides patterns in a text that comes in pieces.
+// Masker replaces patterns in a text that arrives in pieces.
 type Masker struct {
 	patterns []Pattern
-	found    []int  // of each pattern: how much of it stands at the end of the text
-	tail     []byte // end of the text that may be the beginning of a pattern
+	found    []int  // for each pattern: how much of it is at the end of the text
+	tail     []byte // end of the text that may begin a pattern
 	spans    []span // in tail
 	out      []byte
 }
 
-// New makes a Masker; nil, which hides nothing, where there are no patterns.
+// New makes a Masker; nil, which replaces nothing, if there are no patterns.
 func New(p []Pattern) *Masker {
 	if len(p) == 0 {
 		return nil
@@ -71,8 +73,8 @@ func New(p []Pattern) *Masker {
 	return &Masker{patterns: p, found: make([]int, len(p))}
 }
 
-// Feed takes a piece and returns what can be shown by now; last says that
-// nothing follows. What it returns stands until the next call.
+// Feed takes a piece and returns the text that is safe to show; last says
+// that no more follows. The result is valid until the next call.
 func (m *Masker) Feed(piece []byte, last bool) []byte {
 	if m == nil {
 		return piece
@@ -90,8 +92,9 @@ func (m *Masker) Feed(piece []byte, last bool) []byte {
 	return m.show(len(m.tail) - hold)
 }
 
-// End returns the rest. One that is as long as what is hidden and begins like it
-// is hidden too: the program may have been cut off in the midst of the value.
+// End returns the rest. If it is the beginning of a secret of at least the
+// minimum length, it is replaced too: the program may have been cut off within
+// the value.
 func (m *Masker) End() []byte {
 	if m == nil {
 		return nil
@@ -102,8 +105,8 @@ func (m *Masker) End() []byte {
 	return m.Feed(nil, true)
 }
 
-// find looks for a pattern in the text from there on, and returns how much of
-// it stands at the end.
+// find searches for a pattern in the text from position from on, and returns
+// how much of it is at the end.
 func (m *Masker) find(which, from int) int {
 	p, n := &m.patterns[which], m.found[which]
 	for i := from; i < len(m.tail); i++ {
@@ -138,7 +141,7 @@ func (m *Masker) add(s span) {
 	m.spans = append(m.spans, s)
 }
 
-// merge makes one of spans that overlap: no part of a value is shown because
+// merge merges overlapping spans, so that no part of a value is shown because
 // another begins within it.
 func (m *Masker) merge() {
 	if len(m.spans) < 2 {
@@ -152,7 +155,7 @@ func (m *Masker) merge() {
 	}
 }
 
-// show returns the text up to there without what is hidden, and keeps the rest.
+// show returns the text up to end with secrets replaced, and keeps the rest.
 func (m *Masker) show(end int) []byte {
 	m.out = m.out[:0]
 	pos, kept := 0, m.spans[:0]
@@ -174,7 +177,7 @@ func (m *Masker) show(end int) []byte {
 	return m.out
 }
 
-// Text hides the patterns in a whole text.
+// Text replaces the patterns in a whole text.
 func Text(p []Pattern, text string) string {
 	if len(p) == 0 || text == "" {
 		return text

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// plainMask is what Masker does, said in the simplest way: the bytes of all
-// occurrences, overlapping ones together, are stars.
+// plainMask is a simple implementation of Masker: the bytes of all
+// occurrences are replaced by stars, overlapping ones together.
 func plainMask(text string, hide []string) string {
 	var spans []span
 	for _, h := range hide {
@@ -87,8 +87,8 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// What is held back is bounded by the longest value, however often its
-// beginning comes.
+// The amount held back is bounded by the longest value, however often its
+// beginning occurs.
 func TestMaskHoldsLittleBack(t *testing.T) {
 	m := New(Patterns(nil, "aaaaaaaa", "aaaab"))
 	stars := 0
@@ -103,7 +103,8 @@ func TestMaskHoldsLittleBack(t *testing.T) {
 	}
 }
 
-// A text that is easy to search takes no longer per byte the longer the value.
+// The time per byte of an easy text does not depend on the length of the
+// value.
 func TestMaskOfALongValueTakesLinearTime(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	m := New(Patterns(nil, long+"b"))

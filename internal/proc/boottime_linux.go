@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// booted is an instant by the clock that counts also while the machine sleeps,
-// and what the calendar said then: what SinceBoot counts from.
+// booted is a reading of the clock that also counts while the machine sleeps,
+// and bootedAt the wall clock at that time: the base of SinceBoot.
 var booted, bootedAt = bootTime(), time.Now().Round(0)
 
-// SinceBoot is a clock that nobody sets and that counts also while the machine
-// sleeps, as Go's own monotonic clock does not on Linux.
+// SinceBoot is a clock that is never set and also counts while the machine
+// sleeps, unlike Go's own monotonic clock on Linux.
 func SinceBoot() time.Time { return bootedAt.Add(bootTime() - booted) }
 
 func bootTime() time.Duration {

@@ -4,5 +4,5 @@ package proc
 
 import "time"
 
-// SinceBoot is a clock that nobody sets: Go's own, by its monotonic reading.
+// SinceBoot is a clock that is never set: Go's own monotonic clock.
 func SinceBoot() time.Time { return time.Now() }

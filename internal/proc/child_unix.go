@@ -8,22 +8,23 @@ import (
 	"syscall"
 )
 
-// Detach gives a program a session of its own: it outlives the terminal of this one.
+// Detach gives a program its own session, so that it outlives this program's
+// terminal.
 func Detach(cmd *exec.Cmd) { cmd.SysProcAttr = ownSession() }
 
-// Running reports whether there is a process with this pid.
+// Running reports whether a process has this PID.
 func Running(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }
 
-// Kill ends a process at once, if it still runs.
+// Kill kills a process if it is still running.
 func Kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
 // Suspend stops a process until Resume.
 func Suspend(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
 
-// Resume lets a suspended process go on, if it still runs.
+// Resume lets a suspended process continue, if it is still running.
 func Resume(pid int) { _ = syscall.Kill(pid, contSignal) }
 
-// firstExtra is the descriptor of the first of exec.Cmd.ExtraFiles.
+// firstExtra is the descriptor of the first file in exec.Cmd.ExtraFiles.
 const firstExtra = 3
 
 // PassFile lets a program inherit an open file. The program calls InheritedFile with

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Detach gives a program a hidden console of its own: it outlives the one of this
-// program.
+// Detach gives a program its own hidden console, so that it outlives this
+// program's.
 func Detach(cmd *exec.Cmd) {
 	attr(cmd).CreationFlags |= windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW
 }
@@ -23,10 +23,10 @@ func attr(cmd *exec.Cmd) *syscall.SysProcAttr {
 	return cmd.SysProcAttr
 }
 
-// Running reports whether there is a process with this pid.
+// Running reports whether a process has this PID.
 func Running(pid int) bool { return startOf(pid) != 0 }
 
-// Kill ends a process at once, if it still runs.
+// Kill kills a process if it is still running.
 func Kill(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill()
@@ -36,7 +36,7 @@ func Kill(pid int) {
 
 // Suspend fails: Windows has no signal for it.
 func Suspend(int) error {
-	return errors.New("Windows stops no program by a signal; end the agent in the Task Manager to see it recover") //nolint:staticcheck // a name
+	return errors.New("Windows stops no program by a signal; end the agent in the Task Manager to see it recover") //nolint:staticcheck // a proper name
 }
 
 // Resume does nothing: see Suspend.
@@ -53,8 +53,8 @@ func PassFile(cmd *exec.Cmd, file *os.File) (name string, err error) {
 	return strconv.FormatUint(uint64(h), 10), nil
 }
 
-// InheritedFile is the file that PassFile passed to this program. Programs that this
-// one starts do not inherit it.
+// InheritedFile is the file that PassFile passed to this program. Child processes do
+// not inherit it.
 func InheritedFile(name string) (*os.File, error) {
 	h, err := strconv.ParseUint(name, 10, 64)
 	if err != nil {

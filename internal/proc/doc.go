@@ -1,7 +1,7 @@
-// Package proc starts a program, ends it with everything it started, and
-// proves that nothing of it lives.
+// Package proc starts a program, ends it together with everything it started,
+// and proves that none of these processes is alive.
 //
-// A started program leads a session and a process group of its own. It
+// A started program leads its own session and process group. A process
 // belongs to the run, and is ended with it, when it
 //
 //   - is in that session or process group, or
@@ -12,18 +12,18 @@
 //   - keeps an output of the run open when all else of it has ended, descends
 //     from this process and was started after the run.
 //
-// The first finds ordinary children, the second those that called setsid, the
-// third those that also let their parents die (a double fork), the others those
-// that cleared their environment besides. On Linux this process becomes the one
-// to which orphans are handed (a child subreaper), so that none disappears from
-// its tree. On macOS orphans are not handed to it, and neither the environment nor
-// the files of others are read.
+// The first rule finds ordinary children, the second those that called setsid, the
+// third those whose parents have also died (a double fork), and the others those
+// that also cleared their environment. On Linux this process adopts orphans (as a
+// child subreaper), so that none leaves its tree. On macOS it does not get
+// orphans, and can read neither the environment nor the open files of other
+// processes.
 //
-// On Windows each run is in a Job Object, which nothing leaves and which the system
-// ends with this process. It alone says what lives. What another process started is
-// known by its pid, its start time and whose child it is.
+// On Windows each run is in a Job Object. No process can leave it, and the system
+// ends it with this process. It alone knows the living processes. Processes started
+// by another process are identified by PID, start time and parent.
 //
 // Pdeathsig fires when the forking thread ends, not the process, and the Go
-// runtime ends threads as it likes. So only a program that is Bound has it, and
-// those are forked by one thread that is kept for that.
+// runtime ends threads at any time. So only programs that are Bound have it,
+// and one thread that is kept for this purpose forks them.
 package proc

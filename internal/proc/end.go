@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Alive lists the processes of the run that live.
+// Alive lists the living processes of the run.
 func (p *Process) Alive() []int {
 	if p.boxed {
 		if p.proven.Load() {
-			return nil // by now the box may be another run's
+			return nil // by now the box may be used by another run
 		}
 		if pids, ok := p.spec.Box.Alive(); ok {
 			return pids
@@ -23,18 +23,18 @@ func (p *Process) Alive() []int {
 // End is EndWithin the grace of its Spec.
 func (p *Process) End() (Exit, error) { return p.EndWithin(p.spec.Grace) }
 
-// Kill is EndWithin 0: SIGKILL at once. It is for a run that is out of time, and
-// for what a program that has ended by itself left behind.
+// Kill is EndWithin 0: SIGKILL at once. It is for a run that has timed out, and
+// for processes that an ended program left behind.
 func (p *Process) Kill() (Exit, error) { return p.EndWithin(0) }
 
-// EndWithin ends whatever still lives, SIGTERM first (for a terminal SIGHUP, as
-// when a person closes it, and then SIGTERM) and SIGKILL after the grace, and
-// returns how the program itself ended once nothing of the run lives and its
-// output has been read.
+// EndWithin ends all living processes. It sends SIGTERM first (for a terminal
+// SIGHUP, as when a user closes it, and then SIGTERM) and SIGKILL after the
+// grace. It returns how the program itself ended, once no process of the run is
+// alive and its output has been read.
 //
-// The error is an *UnkillableError when that could not be reached. Calls after
-// the first wait for it and answer the same; one with a grace of 0 cuts short
-// the grace that another gave.
+// The error is an *UnkillableError if that failed. Later calls wait for the
+// first and return the same; a call with a grace of 0 cuts the grace of an
+// earlier call short.
 func (p *Process) EndWithin(grace time.Duration) (Exit, error) {
 	if grace <= 0 {
 		p.hurried.Do(func() { close(p.hurry) })
@@ -70,13 +70,13 @@ func (p *Process) endAll(grace time.Duration) error {
 	return err
 }
 
-// ending ends what belongs to a run, however that is known.
+// ending ends the processes of a run, however they are identified.
 type ending struct {
 	alive  func() []int
 	signal func(syscall.Signal)
-	over   bool            // the program has ended: mostly nothing is left to be signalled
-	hurry  <-chan struct{} // closed when there is no grace any more
-	pause  time.Duration   // before the second look
+	over   bool            // the program has ended: usually no process is left to be signalled
+	hurry  <-chan struct{} // closed when there is no more grace
+	pause  time.Duration   // before the second check
 }
 
 func (k *kin) ending() ending {
@@ -97,21 +97,22 @@ func (p *Process) ending() ending {
 	return e
 }
 
-// signalBox falls back on what can be seen where the box fails.
+// signalBox falls back to the visible processes if the box fails.
 func (p *Process) signalBox(sig syscall.Signal) {
 	if p.spec.Box.Signal(sig) != nil {
 		p.kin.signal(sig)
 	}
 }
 
-// end signals until nothing lives: SIGTERM, then SIGKILL after grace.
+// end sends signals until no process is alive: SIGTERM, then SIGKILL after
+// grace.
 func (e ending) end(grace time.Duration) error {
 	if e.over && len(e.alive()) == 0 {
 		return nil
 	}
 	if grace > 0 {
 		e.signal(syscall.SIGTERM)
-		e.signal(contSignal) // a stopped process takes the signal only when it goes on
+		e.signal(contSignal) // a stopped process handles the signal only after it continues
 		if e.waitDead(grace, e.hurry, func() {}) {
 			return nil
 		}
@@ -122,7 +123,7 @@ func (e ending) end(grace time.Duration) error {
 	return &UnkillableError{PIDs: e.alive()}
 }
 
-// hangUp is what closing a terminal does to those who use it.
+// hangUp does what closing a terminal does to its processes.
 func (e ending) hangUp(wait time.Duration) {
 	if wait > 0 {
 		e.signal(syscall.SIGHUP)
@@ -131,8 +132,8 @@ func (e ending) hangUp(wait time.Duration) {
 	}
 }
 
-// waitDead looks until nothing lives, d is over or there is a hurry, calling
-// again before each look.
+// waitDead checks until no process is alive, d is over or hurry is closed. It
+// calls again before each check.
 func (e ending) waitDead(d time.Duration, hurry <-chan struct{}, again func()) bool {
 	deadline := time.Now().Add(d)
 	for pause := e.pause; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -153,10 +154,10 @@ func (e ending) waitDead(d time.Duration, hurry <-chan struct{}, again func()) b
 	}
 }
 
-// ClearMarks ends, by SIGKILL at once, what lives of runs that another process
-// started and of which nothing but the marks is known. It returns what could
-// not be killed, by mark. A look at all processes costs as much for one run as
-// for a thousand, so all of them are looked for together.
+// ClearMarks ends, by SIGKILL at once, the living processes of runs that
+// another process started and of which only the marks are known. It returns
+// those that could not be killed, by mark. Scanning all processes costs the
+// same for one run as for a thousand, so one scan searches for all marks.
 func ClearMarks(marks []string) map[string][]int {
 	if len(marks) == 0 {
 		return nil
@@ -179,7 +180,7 @@ func ClearMarks(marks []string) map[string][]int {
 				signalOne(entry{pid: l.pid, start: l.start}, sig)
 			}
 		},
-		over:  true, // mostly nothing is left, and one look shows it
+		over:  true, // usually no process is left, and one check shows that
 		pause: time.Millisecond,
 	}
 	if e.end(0) == nil {
@@ -191,19 +192,19 @@ func ClearMarks(marks []string) map[string][]int {
 	return left
 }
 
-// life is a process, told from a later one that has its pid.
+// life identifies a process, even if its PID is reused later.
 type life struct {
 	pid   int
 	start uint64
 }
 
-// clearing is what is looked for, and what was found of it.
+// clearing is the marks that are searched for, and the processes found.
 type clearing struct {
 	marks map[string]bool
-	known map[life]string // mark of all that were ever seen
+	known map[life]string // mark of each process ever seen
 }
 
-// look returns what lives of the runs, with the mark of each.
+// look returns the living processes of the runs, with their marks.
 func (c *clearing) look() map[life]string {
 	all := seen()
 	of := map[int]string{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a director was started with is not for the programs that it starts.
+// Programs do not inherit files that the director inherited.
 func TestFilesOfTheStarterAreNotHandedOn(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

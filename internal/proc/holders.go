@@ -6,20 +6,21 @@ import (
 )
 
 const (
-	// holdWait is how long outputs get to come to their ends, once nothing that is
-	// known of the run lives, before it is looked who keeps them open.
+	// holdWait is how long outputs may take to end, once no known process of the
+	// run is alive, before proc searches for processes that keep them open.
 	holdWait = 100 * time.Millisecond
-	// holdLook is the time between two looks: one who is just being started has
-	// all files of this process for a moment.
+	// holdLook is the interval between two searches: a process that is just being
+	// started has all files of this process for a moment.
 	holdLook = 20 * time.Millisecond
 )
 
-// drainRest returns when both outputs are at their ends. An orphan of ours that
-// keeps one open is of the run, though it has left its session and its parents
-// and cleared its environment, and is ended with it. held tells that somebody
-// else does: who was there before the run, who is not ours, or who cannot be
-// seen. That one is left alone, for a run may have handed its output to anybody,
-// lest he be killed. What a box says lives is all that lives.
+// drainRest returns when both outputs have ended. An orphan of this process that
+// keeps one open belongs to the run, even if it left its session and its parents
+// and cleared its environment, and is ended with it. held reports that another
+// process keeps one open: one that existed before the run, is not a descendant,
+// or is invisible. That process is left alone, because a run may pass its output
+// to any process, to get it killed. If a box knows the living processes, only
+// those count.
 func (p *Process) drainRest() (held bool, err error) {
 	deadline := time.Now().Add(drainWait)
 	if p.drainedWithin(holdWait) {
@@ -44,7 +45,7 @@ func (p *Process) drainRest() (held bool, err error) {
 }
 
 func (p *Process) drainedWithin(d time.Duration) bool {
-	select { // mostly both outputs are at their ends by now
+	select { // usually both outputs have ended by now
 	case <-p.drained:
 		return true
 	default:
@@ -57,8 +58,8 @@ func (p *Process) drainedWithin(d time.Duration) bool {
 	}
 }
 
-// holders are those who can write to the run's outputs, descend from us, were
-// started after it and are of no other run.
+// holders are processes that can write to the run's outputs, descend from
+// this process, were started after the run and belong to no other run.
 func (p *Process) holders() []entry {
 	if p.tty != nil || p.boxed {
 		return nil
@@ -78,7 +79,7 @@ func inBoth(a, b []entry) []entry {
 	})
 }
 
-// take adds processes to those that belong to the run.
+// take adds processes to those of the run.
 func (k *kin) take(all []entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

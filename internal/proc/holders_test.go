@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// parent reads who is the parent of a process.
+// parent returns the parent of a process.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -29,8 +29,8 @@ func parent(t *testing.T, pid int) int {
 	return n
 }
 
-// Who has left session, parents and environment before anybody looked is known by
-// the output that it holds, and ended.
+// A process that left session, parents and environment before the first check is
+// found by the output that it holds, and is ended.
 func TestWhoHoldsAnOutputIsEnded(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who has a file open is known on Linux alone")
@@ -49,7 +49,8 @@ func TestWhoHoldsAnOutputIsEnded(t *testing.T) {
 	dead(t, pid)
 }
 
-// Who was there before the run keeps what it holds, and that is said.
+// A process that existed before the run keeps the output that it holds, and
+// Exit reports that.
 func TestAnOutputThatSomebodyElseHoldsIsSaid(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("an output is opened by /proc")

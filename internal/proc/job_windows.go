@@ -15,19 +15,19 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// job is a Job Object: all that a run starts is in it, none of it can leave, and
-// the system ends all of it when this process does. So it says for sure what
-// lives. It is the box of a run whose own box does not know that.
+// job is a Job Object. All processes of a run are in it, none can leave it, and
+// the system ends all of them when this process ends. So it knows exactly which
+// processes are alive. It is used for a run whose own box does not know that.
 type job struct {
-	inner Box // starts the program; nil: nobody else does
+	inner Box // starts the program; nil: the job starts it itself
 
 	mu     sync.Mutex
-	handle windows.Handle // 0: it is closed
+	handle windows.Handle // 0: closed
 	leader int
 }
 
-// systemBox is the box that a run has: the one it was given where that knows what
-// lives, else a job.
+// systemBox returns the box of a run: the given one if it knows the living
+// processes, otherwise a job.
 func systemBox(given Box) (Box, error) {
 	if given != nil {
 		if _, ok := given.Alive(); ok {
@@ -42,13 +42,13 @@ func systemBox(given Box) (Box, error) {
 		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
 	}
 	if _, err := windows.SetInformationJobObject(h, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
-		_ = windows.CloseHandle(h) // the error before says more
+		_ = windows.CloseHandle(h) // the earlier error is more useful
 		return nil, os.NewSyscallError("SetInformationJobObject", err)
 	}
 	return &job{inner: given, handle: h}, nil
 }
 
-// freeBox closes a job, and so ends what lives in it.
+// freeBox closes a job, which ends its processes.
 func freeBox(b Box) {
 	j, ok := b.(*job)
 	if !ok {
@@ -62,8 +62,8 @@ func freeBox(b Box) {
 	}
 }
 
-// Start starts the program where it can do nothing, puts it into the job and lets
-// it go: it has started nothing outside.
+// Start starts the program suspended, puts it into the job and resumes it, so
+// that it has started nothing outside.
 func (j *job) Start(cmd *exec.Cmd) error {
 	if err := safeForBatch(cmd.Path, cmd.Args[1:]); err != nil {
 		return err
@@ -86,13 +86,13 @@ func (j *job) Start(cmd *exec.Cmd) error {
 	}
 	if err != nil {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the error before says more
+		_ = cmd.Wait() // the earlier error is more useful
 	}
 	return err
 }
 
 // safeForBatch refuses arguments in which the command interpreter, which runs batch
-// files, would find commands: it knows no way of quoting that holds for all of them.
+// files, would find commands: no quoting is safe for all of them.
 func safeForBatch(path string, args []string) error {
 	if ext := strings.ToLower(filepath.Ext(path)); ext != ".bat" && ext != ".cmd" {
 		return nil
@@ -105,7 +105,7 @@ func safeForBatch(path string, args []string) error {
 	return nil
 }
 
-// resume lets the threads of a process go that was started suspended.
+// resume resumes the threads of a process that was started suspended.
 func resume(pid int) error {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ func resume(pid int) error {
 	return nil
 }
 
-// Alive lists what lives in the job.
+// Alive lists the living processes in the job.
 func (j *job) Alive() (pids []int, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,8 +146,8 @@ func (j *job) alive() (pids []int, ok bool) {
 	if j.handle == 0 {
 		return nil, true
 	}
-	// A JOBOBJECT_BASIC_PROCESS_ID_LIST is two numbers of 32 bits and then the pids,
-	// each as wide as a pointer.
+	// A JOBOBJECT_BASIC_PROCESS_ID_LIST consists of two 32-bit numbers and then the
+	// PIDs, each as wide as a pointer.
 	const head = 8 / unsafe.Sizeof(uintptr(0))
 	for room := uintptr(64); room <= 1<<20; room *= 4 {
 		list := make([]uintptr, head+room)
@@ -167,9 +167,9 @@ func (j *job) alive() (pids []int, ok bool) {
 	return nil, false
 }
 
-// Signal ends all that lives in the job for SIGKILL. SIGTERM is a break (Ctrl-Break)
-// for the group of the program: it goes where the program has this process's
-// console, and what does not hear it is killed after the grace.
+// Signal ends all processes in the job on SIGKILL. SIGTERM is sent as a break
+// (Ctrl-Break) to the program's group: it arrives if the program has this process's
+// console, and processes that ignore it are killed after the grace.
 func (j *job) Signal(sig syscall.Signal) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -179,7 +179,7 @@ func (j *job) Signal(sig syscall.Signal) error {
 	case sig == syscall.SIGKILL:
 		return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(j.handle, 1))
 	case sig == syscall.SIGTERM:
-		// To a group that is gone it might go to everybody at the console.
+		// If the group is gone, the break might go to all processes at the console.
 		if pids, _ := j.alive(); slices.Contains(pids, j.leader) {
 			_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.leader))
 		}
@@ -187,5 +187,5 @@ func (j *job) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Wraps tells what the other box does.
+// Wraps reports what the inner box reports.
 func (j *job) Wraps() bool { return j.inner != nil && j.inner.Wraps() }

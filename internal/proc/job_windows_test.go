@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A program is ended with what it started.
+// A program is ended with all its child processes.
 func TestEndLeavesNothingAlive(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
@@ -56,7 +56,7 @@ func TestEndLeavesNothingAlive(t *testing.T) {
 	}
 }
 
-// What another process left is found by its pid, its start time and its parent.
+// Processes that another process left are found by PID, start time and parent.
 func TestClearByIdent(t *testing.T) {
 	cmd := exec.Command(os.Args[0], flag+"family")
 	if err := cmd.Start(); err != nil {
@@ -74,7 +74,7 @@ func TestClearByIdent(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// The command interpreter is told nothing that it could take for commands.
+// The command interpreter gets nothing that it could take for commands.
 func TestABatchFileGetsNoCommands(t *testing.T) {
 	path := t.TempDir() + `\a.cmd`
 	if err := os.WriteFile(path, []byte("@exit /b 3\r\n"), 0o700); err != nil {

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// entry is one row of the process table.
+// entry is an entry of the process table.
 type entry struct {
 	pid, ppid, pgid, sid int
 	start                uint64
 	zombie               bool
 }
 
-// kin is a program and everything that belongs to it (see doc.go).
+// kin is a program and all processes that belong to it (see doc.go).
 type kin struct {
 	id Ident
 
 	mu     sync.Mutex
-	known  map[int]uint64 // pid → start time of all that were ever seen
-	last   []entry        // what the last look found
-	stamp  stamp          // of what it starts; 0 none
-	keeps  bool           // orphans that nobody can be shown to have left are its own
-	strict bool           // trust the group only while its leader is seen: it was not watched all along
-	spare  bool           // the leader only holds a sandbox: SIGTERM would take the run down at once
+	known  map[int]uint64 // PID → start time of all processes ever seen
+	last   []entry        // what the last scan found
+	stamp  stamp          // stamp of its processes; 0: none
+	keeps  bool           // orphans whose origin is unknown count as its own
+	strict bool           // trust the group only while its leader is visible: it was not watched from the start
+	spare  bool           // the leader only holds a sandbox: SIGTERM would end the run at once
 }
 
 func newKin(id Ident) *kin { return &kin{id: id, known: map[int]uint64{id.PID: id.Start}} }
 
 // look reads the process table and returns the members that are in it,
-// zombies included.
+// including zombies.
 func (k *kin) look() []entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -40,10 +40,10 @@ func (k *kin) look() []entry {
 		k.last = k.blind()
 		return k.last
 	}
-	// The kernel gives no pid away that still names a group or session. If
-	// the leader's pid is another's now, the group is empty.
+	// The kernel reuses no PID that is still the ID of a group or session. If the
+	// leader's PID belongs to another process, the group is empty.
 	leader, seen := byPID[k.id.PID]
-	group := k.id.PID > 1 // group 0 is the kernel's own
+	group := k.id.PID > 1 // group 0 belongs to the kernel
 	if seen && leader.start != k.id.Start {
 		group = false
 	}
@@ -87,8 +87,8 @@ func (k *kin) look() []entry {
 	return out
 }
 
-// table is the process table, read again where a parent was gone by the time it
-// was its turn: its child may have been handed to this process since.
+// table is the process table. It is read again if a parent had ended before its
+// entry was read: its child may have become a child of this process since.
 func (k *kin) table() (all []entry, byPID map[int]entry) {
 	for range 3 {
 		all = seen()
@@ -107,8 +107,8 @@ func (k *kin) table() (all []entry, byPID map[int]entry) {
 	return all, byPID
 }
 
-// blind answers where the process table cannot be read: what the group says
-// about itself, lest "not seen" be taken for "dead".
+// blind is used if the process table cannot be read. It asks the group, so
+// that "not seen" does not count as "dead".
 func (k *kin) blind() []entry {
 	if k.id.PID <= 1 || !groupLives(k.id.PID) {
 		return nil
@@ -116,7 +116,7 @@ func (k *kin) blind() []entry {
 	return []entry{{pid: k.id.PID, pgid: k.id.PID, start: k.id.Start}}
 }
 
-// alive lists the members that live; a zombie does not.
+// alive lists the living members; zombies do not count.
 func (k *kin) alive() []int {
 	var pids []int
 	for _, e := range k.look() {
@@ -128,23 +128,23 @@ func (k *kin) alive() []int {
 	return pids
 }
 
-// signal sends to the group as one, which no fork can outrun, and to each
-// member outside it.
+// signal sends to the whole group at once, which no fork can escape, and to
+// each member outside it.
 func (k *kin) signal(sig syscall.Signal) {
 	for _, e := range k.look() {
 		if e.zombie || k.spare && sig != syscall.SIGKILL && e.pid == k.id.PID {
 			continue
 		}
 		if e.pgid == k.id.PID && e.pgid > 1 && (!k.spare || sig == syscall.SIGKILL) {
-			signalGroup(k.id.PID, sig) // gone by now is fine
+			signalGroup(k.id.PID, sig) // the group may be gone
 			continue
 		}
 		signalOne(e, sig)
 	}
 }
 
-// signalOne holds the process by a handle (a pidfd where there is one)
-// before it checks that it is still the one it means.
+// signalOne opens a handle of the process (a pidfd if available) before it
+// checks that the process is still the same.
 func signalOne(e entry, sig syscall.Signal) {
 	p, err := os.FindProcess(e.pid)
 	if err != nil {
@@ -156,22 +156,22 @@ func signalOne(e entry, sig syscall.Signal) {
 	}
 }
 
-// reap collects dead orphans that were handed to this process, perhaps since the
-// last look found them. The leader is left to exec.Cmd.
+// reap collects zombies of orphans that became children of this process,
+// possibly since the last scan. The leader is left to exec.Cmd.
 func (k *kin) reap() {
 	k.mu.Lock()
 	last := k.last
 	k.mu.Unlock()
 	for _, e := range last {
-		if e.zombie && e.pid != k.id.PID { // an error says that it is not handed to us
+		if e.zombie && e.pid != k.id.PID { // an error means that it is not our child
 			reapOrphan(e.pid)
 		}
 	}
 }
 
-// Clear ends what lives of a program that another process started, and
-// returns once nothing of it does. A pid that has gone to another program, or
-// an Ident of an earlier boot, is left alone.
+// Clear ends the living processes of a program that another process started,
+// and returns once none is alive. If the PID was reused by another program,
+// or the Ident is from an earlier boot, it does nothing.
 func Clear(id Ident, grace time.Duration) error {
 	if id.Boot != "" && id.Boot != bootID() {
 		return nil
@@ -181,7 +181,7 @@ func Clear(id Ident, grace time.Duration) error {
 	return k.ending().end(grace)
 }
 
-// Alive lists what lives of a program that another process started.
+// Alive lists the living processes of a program that another process started.
 func Alive(id Ident) []int {
 	if id.Boot != "" && id.Boot != bootID() {
 		return nil
@@ -191,13 +191,13 @@ func Alive(id Ident) []int {
 	return k.alive()
 }
 
-// looks lets those share a look at all processes who want one at the same time:
-// it costs as much as all else of a short run together.
+// looks lets concurrent callers share a scan of all processes, which costs as
+// much as the rest of a short run.
 var looks struct {
 	reading sync.Mutex // held while the table is read
 
 	mu   sync.Mutex
-	next *look // which has not begun; nil: none is wanted
+	next *look // a scan that has not begun; nil: none is requested
 }
 
 type look struct {
@@ -205,8 +205,8 @@ type look struct {
 	all  []entry
 }
 
-// seen is the process table, read from its begin to its end after the call
-// began. It is shared: nobody changes it.
+// seen is the process table, read completely after the call began. It is
+// shared and must not be modified.
 func seen() []entry {
 	looks.mu.Lock()
 	l := looks.next
@@ -219,7 +219,7 @@ func seen() []entry {
 		looks.reading.Lock()
 		defer looks.reading.Unlock()
 		looks.mu.Lock()
-		looks.next = nil // what is asked for from now on is a later one
+		looks.next = nil // later requests need a later scan
 		looks.mu.Unlock()
 		l.all = table()
 	})

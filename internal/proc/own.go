@@ -7,32 +7,32 @@ import (
 	"sync"
 )
 
-// own knows the programs that this process started itself, which are no orphans,
-// and the stamps of those that live.
+// own has the programs that this process started itself, which are not orphans,
+// and the stamps of those that are alive.
 var own struct {
-	starting sync.RWMutex // read: a program is being started; written: this process bears its stamp
+	starting sync.RWMutex // read-locked: a program is being started; locked: this process carries its stamp
 
 	mu       sync.Mutex
-	programs map[life]stamp // 0: it has none
+	programs map[life]stamp // 0: without a stamp
 	last     stamp
 }
 
-// stamp tells what was started by one run from all else, whatever it gives up:
-// it stands in a limit that every process inherits. 0 is none.
+// stamp identifies the processes of one run, whatever else they give up: it is
+// encoded in a limit that every process inherits. 0 is none.
 type stamp uint64
 
-// stamps is how many there are, the range below the limit's own value in which
-// they stand.
+// stamps is the number of stamps: the range below the limit's own value that
+// encodes them.
 const stamps = 1 << 15
 
-// StartOwn starts a program that is of no run, such as another part of this
-// product: no run takes it for an orphan that it left.
+// StartOwn starts a program that belongs to no run, such as another part of
+// this product: no run mistakes it for an orphan of its own.
 func StartOwn(cmd *exec.Cmd) error {
 	_, err := startPlain(cmd, cmd.Start)
 	return err
 }
 
-// startPlain starts a program whose processes bear no stamp.
+// startPlain starts a program whose processes have no stamp.
 func startPlain(cmd *exec.Cmd, start func() error) (id Ident, err error) {
 	own.starting.RLock()
 	defer own.starting.RUnlock()
@@ -42,7 +42,7 @@ func startPlain(cmd *exec.Cmd, start func() error) (id Ident, err error) {
 	return remember(cmd, 0), nil
 }
 
-// startStamped starts a program whose processes all bear a new stamp.
+// startStamped starts a program whose processes all have a new stamp.
 func startStamped(cmd *exec.Cmd, start func() error) (id Ident, s stamp, err error) {
 	own.starting.Lock()
 	defer own.starting.Unlock()
@@ -56,7 +56,7 @@ func startStamped(cmd *exec.Cmd, start func() error) (id Ident, s stamp, err err
 	return remember(cmd, s), s, nil
 }
 
-// remember makes a program known that has just been started.
+// remember records a program that was just started.
 func remember(cmd *exec.Cmd, s stamp) Ident {
 	id := Identify(cmd.Process.Pid)
 	own.mu.Lock()
@@ -68,7 +68,7 @@ func remember(cmd *exec.Cmd, s stamp) Ident {
 	return id
 }
 
-// unusedStamp is one that nothing alive has.
+// unusedStamp returns a stamp that no living program has.
 func unusedStamp() stamp {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -82,10 +82,10 @@ func unusedStamp() stamp {
 			return own.last
 		}
 	}
-	return 0 // more runs than stamps: what this one leaves cannot be told from what others leave
+	return 0 // more runs than stamps: orphans of this run cannot be distinguished from those of others
 }
 
-// forgetOwn is called when nothing of a program lives.
+// forgetOwn is called when no process of a program is alive.
 func forgetOwn(id Ident) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -93,15 +93,15 @@ func forgetOwn(id Ident) {
 }
 
 // left reports whether an entry of the process table is an orphan that a run
-// left: it was handed to this process, which did not start it, and it is of
-// another session than this process. It bears the run's stamp, or none of those
-// that live: who takes off the stamp is of every run that could have left it.
+// left: a child of this process that it did not start, in another session. It
+// has the run's stamp, or none of the stamps in use: an orphan without a stamp
+// counts for every run that could have left it.
 func left(e entry, by Ident, s stamp, session int) bool {
 	if e.ppid != os.Getpid() || e.sid == session || e.start < by.Start {
 		return false
 	}
-	own.starting.Lock()   // what was being started when it was seen is known from here on
-	own.starting.Unlock() //nolint:staticcheck // nothing is to be done meanwhile
+	own.starting.Lock()   // waits for programs that were being started at the time of the scan
+	own.starting.Unlock() //nolint:staticcheck // empty critical section on purpose
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	if _, ours := own.programs[life{e.pid, e.start}]; ours {
@@ -119,7 +119,8 @@ func left(e entry, by Ident, s stamp, session int) bool {
 	return markAmong(e.pid, func(mark string) bool { return mark != by.Mark }) == ""
 }
 
-// TextFile returns the text as an open, nameless file, from its beginning.
+// TextFile returns the text as an open, nameless file, positioned at its
+// beginning.
 func TextFile(text string) (*os.File, error) {
 	if text == "" {
 		return os.Open(os.DevNull)

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// takeOffStamp raises the limits that a stamp could stand in.
+// takeOffStamp raises the limits that could carry a stamp.
 func takeOffStamp() {
 	for resource := range unix.RLIMIT_RTTIME + 1 {
 		var l unix.Rlimit
@@ -28,8 +28,8 @@ func takeOffStamp() {
 	}
 }
 
-// leave starts a program in one of its roles, and returns the process that says
-// that it is ready.
+// leave starts a program in one of its roles, and returns the PID of the
+// process that reports ready.
 func leave(t *testing.T, role string) (*proc.Process, int) {
 	t.Helper()
 	out := newOutput()
@@ -43,7 +43,8 @@ func leave(t *testing.T, role string) (*proc.Process, int) {
 func parentOf(pid int) int   { _, parent := statOf(pid); return parent }
 func stateOf(pid int) string { state, _ := statOf(pid); return state }
 
-// statOf reads state and parent of a process; both are zero where there is none.
+// statOf returns the state and parent of a process; both are zero if there is
+// none.
 func statOf(pid int) (state string, parent int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, _ = fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &state, &parent)
@@ -57,20 +58,20 @@ func init() {
 	}
 }
 
-// endThread ends the thread it runs on, and no other.
+// endThread ends only the current thread.
 func endThread() {
 	for {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	}
 }
 
-// living tells whether a process has a thread that can still do something.
+// living reports whether a process has a thread that still runs.
 func living(pid int) bool {
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return len(threads) > 1 || len(threads) == 1 && stateOf(pid) != "Z"
 }
 
-// A process without its first thread looks like a zombie and is none.
+// A process without its first thread looks like a zombie but is alive.
 func TestEndFindsWhatLostItsFirstThread(t *testing.T) {
 	p, pid := leave(t, "headless")
 	testkit.Wait(t, "its first thread ends", func() bool { return stateOf(pid) == "Z" })
@@ -85,8 +86,8 @@ func TestEndFindsWhatLostItsFirstThread(t *testing.T) {
 	}
 }
 
-// A process that has left its session and its parents and has no environment and
-// no output of its run is ended with the run all the same.
+// A process that has left its session and its parents and has neither an
+// environment nor an output of its run still ends with the run.
 func TestEndFindsWhatShedAllSigns(t *testing.T) {
 	for _, role := range []string{"sheds", "sheds-stamp"} {
 		t.Run(role, func(t *testing.T) {
@@ -103,8 +104,8 @@ func TestEndFindsWhatShedAllSigns(t *testing.T) {
 	}
 }
 
-// The end of one run leaves alone what another one left behind, what another one
-// has, and what is of no run.
+// The end of one run leaves alone what other runs left behind, what other runs
+// have, and what belongs to no run.
 func TestEndLeavesOthersAlone(t *testing.T) {
 	other, theirs := leave(t, "sheds-and-stays")
 	part := exec.Command("/bin/sleep", "1000")
@@ -116,7 +117,7 @@ func TestEndLeavesOthersAlone(t *testing.T) {
 		_ = part.Process.Kill()
 		_ = part.Wait()
 	})
-	helper := exec.Command("/bin/sleep", "1000") // of this process's own session
+	helper := exec.Command("/bin/sleep", "1000") // in this process's own session
 	if err := helper.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestEndLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// What a program starts has the limits of this process.
+// Programs inherit the limits of this process, not a stamp.
 func TestAStampIsNotKept(t *testing.T) {
 	var before, after unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &before); err != nil {

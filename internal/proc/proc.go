@@ -17,66 +17,68 @@ import (
 const MarkVar = "SIGNALBOX_RUN"
 
 const (
-	// killWait bounds the time from SIGKILL to proof. A process that lives
-	// longer hangs in the kernel and cannot be killed by anyone.
+	// killWait bounds the time from SIGKILL to proof. A process that lives longer
+	// hangs in the kernel and cannot be killed.
 	killWait = 5 * time.Second
-	// hangUpWait bounds what a terminal's programs get for SIGHUP alone.
+	// hangUpWait is how long a terminal's programs may take to end on SIGHUP.
 	hangUpWait = time.Second
-	// drainWait bounds the reading of output once nothing of the run lives;
+	// drainWait bounds the reading of output once no process of the run is alive;
 	// what is in the pipes by then arrives at once.
 	drainWait = 2 * time.Second
-	// lookEvery is the time between two looks at the run's descendants.
+	// lookEvery is the default interval between two scans for the run's
+	// descendants.
 	lookEvery = time.Second
 )
 
-// Spec says what to start.
+// Spec describes what to start.
 type Spec struct {
 	Argv   []string      // program and arguments; never given to a shell
 	Dir    string        // working directory
-	Env    []string      // the whole environment, "K=V"; Start adds MarkVar
-	Stdin  string        // given as a file, so nobody has to feed it; empty is end of file
-	Input  *os.File      // its input instead of Stdin; Start closes it
+	Env    []string      // the complete environment, "K=V"; Start adds MarkVar
+	Stdin  string        // passed as a file, so no goroutine has to feed it; empty is end of file
+	Input  *os.File      // input instead of Stdin; Start closes it
 	Stdout io.Writer     // written from one goroutine; nil discards
 	Stderr io.Writer     // likewise, from another goroutine
 	Mark   string        // unique per run, without control characters
 	Grace  time.Duration // from SIGTERM to SIGKILL; 0 kills at once
 
-	// Look is the time between two looks at what it started; 0 is a second.
+	// Look is the interval between two scans for its descendants; 0 is a second.
 	Look time.Duration
-	// Bound has the program get SIGTERM when this process dies, be it by
-	// SIGKILL, on Linux. What it started itself is its own to end.
+	// Bound sends the program SIGTERM when this process dies, even by SIGKILL, on
+	// Linux. The program must end its own child processes.
 	Bound bool
-	// LeaveOrphans leaves orphans to whom the system hands them.
+	// LeaveOrphans leaves orphans to the process that the system makes their
+	// parent.
 	LeaveOrphans bool
 
-	// Box, if set, starts the program and knows what lives of it. Its owner
+	// Box, if set, starts the program and knows its living processes. Its owner
 	// frees it after End.
 	Box Box
 
-	// TTY gives the program a terminal of that size for its input and outputs;
-	// what it prints there goes to Stdout, and Stdin and Stderr are not used.
+	// TTY gives the program a terminal of this size for input and outputs; the
+	// output goes to Stdout, and Stdin and Stderr are not used.
 	TTY *Size
 }
 
-// Ident names a started program beyond the life of the process that started
-// it: pids are used again, a pid with its start time is not.
+// Ident identifies a started program beyond the life of the process that
+// started it: PIDs are reused, but not with the same start time.
 type Ident struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`          // start time in the platform's own unit
-	Boot  string `json:"boot,omitempty"` // identity of the boot that Start counts from
+	Boot  string `json:"boot,omitempty"` // the boot that Start refers to
 	Mark  string `json:"mark,omitempty"`
 }
 
 // Exit is how a program ended.
 type Exit struct {
-	Code   int    // exit status; -1 when a signal ended it
+	Code   int    // exit status; -1 if a signal ended it
 	Signal string // name of that signal
-	// Held tells that somebody keeps an output open who is not known to be of the
-	// run: what that one prints from now on is lost.
+	// Held reports that a process that is not known to belong to the run keeps an
+	// output open: what it prints from now on is lost.
 	Held bool
 }
 
-// String says it in words.
+// String describes the exit for people.
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "ended by signal: " + e.Signal
@@ -84,7 +86,7 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// UnkillableError is returned when processes of a run still live after
+// UnkillableError is returned if processes of a run are still alive after
 // SIGKILL and killWait.
 type UnkillableError struct{ PIDs []int }
 
@@ -92,30 +94,30 @@ func (e *UnkillableError) Error() string {
 	return fmt.Sprintf("processes %v live on after SIGKILL", e.PIDs)
 }
 
-// Process is a started program with all it started.
+// Process is a started program with all its descendants.
 type Process struct {
 	cmd   *exec.Cmd
 	spec  Spec
 	id    Ident
 	kin   *kin
-	boxed bool // its box knows what lives, so that nobody looks at all processes
+	boxed bool // its box knows the living processes, so that no scan is needed
 	pipes []pipe
 	tty   *os.File // our side of its terminal, if it has one; also in pipes
 
 	exited  chan struct{} // the program itself has been reaped
-	drained chan struct{} // both outputs are at their end
-	reading atomic.Int32  // outputs that are not
+	drained chan struct{} // both outputs have ended
+	reading atomic.Int32  // number of outputs that have not ended
 
 	end     sync.Once
-	proven  atomic.Bool   // nothing of the run lives
-	hurry   chan struct{} // closed when there is no grace any more
+	proven  atomic.Bool   // no process of the run is alive
+	hurry   chan struct{} // closed when there is no more grace
 	hurried sync.Once
 	ended   chan struct{} // closed when the watch may stop
 	exit    Exit
 	exitErr error
 }
 
-// Start starts the program. An error means that nothing runs.
+// Start starts the program. After an error, nothing runs.
 func Start(spec Spec) (*Process, error) {
 	if len(spec.Argv) == 0 {
 		return nil, errors.New("no program to start")
@@ -138,12 +140,12 @@ func Start(spec Spec) (*Process, error) {
 	if spec.TTY != nil {
 		wire = p.wireTTY
 	}
-	if spec.Box != nil { // it is empty yet, so it is told at once
+	if spec.Box != nil { // it is still empty, so the signal is sent at once
 		_, p.boxed = spec.Box.Alive()
 	}
 	theirs, err := wire()
 	start := p.start
-	if p.boxed { // which knows its own; by the stamp runs without a box know that they are not theirs
+	if p.boxed { // the box knows its processes; because of the stamp, runs without a box know that these are not theirs
 		start = func() error { return spec.Box.Start(p.cmd) }
 	}
 	var s stamp
@@ -174,7 +176,7 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// start starts the program where no box knows what lives of it.
+// start starts a program whose living processes no box knows.
 func (p *Process) start() error {
 	switch {
 	case p.spec.Box != nil:
@@ -186,14 +188,14 @@ func (p *Process) start() error {
 	}
 }
 
-// pipe is an output of the program, and where it goes.
+// pipe is an output of the program and its destination.
 type pipe struct {
 	f  *os.File
 	to io.Writer
 }
 
 // wirePipes gives the program its input as a file, and pipes for its outputs.
-// It returns the files that are the program's alone.
+// It returns the files that only the program needs.
 func (p *Process) wirePipes() (theirs []*os.File, err error) {
 	stdin := p.spec.Input
 	if stdin == nil {
@@ -213,15 +215,15 @@ func (p *Process) wirePipes() (theirs []*os.File, err error) {
 	return theirs, nil
 }
 
-// Ident names the program for a later Clear.
+// Ident identifies the program for a later Clear.
 func (p *Process) Ident() Ident { return p.id }
 
-// Exited is closed when the program itself has ended; what it started may
-// live on until End.
+// Exited is closed when the program itself has ended; its child processes may
+// live until End.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Drained is closed when both its outputs are at their end: nobody who could
-// write to them lives.
+// Drained is closed when both outputs have ended: no process that could write
+// to them is alive.
 func (p *Process) Drained() <-chan struct{} { return p.drained }
 
 func (p *Process) closePipes() {
@@ -232,11 +234,11 @@ func (p *Process) closePipes() {
 }
 
 func (p *Process) wait() {
-	_ = p.cmd.Wait() // the outcome is read from ProcessState
+	_ = p.cmd.Wait() // the result is read from ProcessState
 	close(p.exited)
 }
 
-// drain reads the outputs until both are at their end.
+// drain reads the outputs until both have ended.
 func (p *Process) drain() {
 	p.reading.Store(int32(len(p.pipes)))
 	for _, pipe := range p.pipes {
@@ -255,11 +257,11 @@ func (p *Process) drain() {
 	}
 }
 
-// buffers are those that outputs are read into.
+// buffers are for reading outputs.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// watch looks at the descendants from time to time, so that one that leaves
-// the session and loses its parent later is still known.
+// watch scans the descendants periodically, so that one that leaves the
+// session and later loses its parent is still known.
 func (p *Process) watch() {
 	every := cmp.Or(p.spec.Look, lookEvery)
 	t := time.Tick(every)
@@ -274,13 +276,13 @@ func (p *Process) watch() {
 	}
 }
 
-// readerOnly and writerOnly hide the shortcuts of io.Copy, which would splice
-// between files and so keep a pipe open that Close should wake.
+// readerOnly and writerOnly hide the optimizations of io.Copy, which would
+// splice between files and so keep a pipe open that Close should wake.
 type readerOnly struct{ io.Reader }
 type writerOnly struct{ io.Writer }
 
 func exitOf(st *os.ProcessState) Exit {
-	if st == nil { // somebody else collected it: how it ended is lost
+	if st == nil { // another process collected it: the exit status is lost
 		return Exit{Code: -1}
 	}
 	ws, ok := st.Sys().(syscall.WaitStatus)
@@ -290,15 +292,15 @@ func exitOf(st *os.ProcessState) Exit {
 	return Exit{Code: st.ExitCode()}
 }
 
-// Box is a place for one run that the system keeps apart, such as a control
+// Box is a place for one run that the system isolates, such as a control
 // group; *confine.Box is one.
 type Box interface {
 	Start(cmd *exec.Cmd) error
-	// Alive lists what lives in it; ok is false where the box cannot know.
+	// Alive lists its living processes; ok is false if the box cannot know.
 	Alive() (pids []int, ok bool)
-	// Signal sends to all that lives in it. No fork escapes SIGKILL.
+	// Signal sends to all its living processes. No fork escapes SIGKILL.
 	Signal(sig syscall.Signal) error
-	// Wraps tells that the program which Start starts only holds the sandbox
-	// of the run: it is sent nothing but SIGKILL.
+	// Wraps reports whether the program that Start starts only holds the sandbox
+	// of the run: it gets no signal but SIGKILL.
 	Wraps() bool
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play is the program under control, in one of its roles.
+// play plays one of the roles of the program under test.
 func play(role string) {
 	say := func() { fmt.Printf("ready %d\n", os.Getpid()) }
 	sleep := func() {
@@ -62,7 +62,7 @@ func play(role string) {
 		for range 512 {
 			_, _ = os.Stdout.Write(b)
 		}
-	case "owns", "shares": // what a program that it starts has of its files
+	case "owns", "shares": // what a child program has of its files
 		if role == "owns" {
 			proc.OwnFiles()
 		}
@@ -81,20 +81,20 @@ func play(role string) {
 	case "stopped":
 		say()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	case "holds-stdout": // ends; its child keeps the pipe
+	case "holds-stdout": // exits; its child keeps the pipe open
 		spawn("stubborn", nil, nil)
 	case "setsid": // lives on beside a child in a session of its own
 		spawn("stubborn", &syscall.SysProcAttr{Setsid: true}, nil)
 		sleep()
-	case "double-fork": // ends; the child ends; the grandchild is in a session of its own
+	case "double-fork": // exits; the child exits; the grandchild is in a session of its own
 		spawn("double-fork-2", nil, nil)
 	case "double-fork-2":
 		spawn("stubborn", &syscall.SysProcAttr{Setsid: true}, nil)
-	case "gone": // ends; its child ends; the grandchild has neither mark nor session nor parents
+	case "gone": // exits; its child exits; the grandchild has neither mark nor session nor parents
 		spawn("gone-2", nil, nil)
 	case "gone-2":
 		spawn("stubborn-noenv", &syscall.SysProcAttr{Setsid: true}, []string{})
-	case "sheds": // ends; its child ends; the grandchild has nothing of it, and an output only to say who it is
+	case "sheds": // exits; its child exits; the grandchild has nothing of it, and an output only to report its PID
 		spawn("sheds-2", nil, nil)
 	case "sheds-2", "sheds-stamp-2":
 		r, w, err := os.Pipe()
@@ -108,7 +108,7 @@ func play(role string) {
 		}
 		w.Close()
 		_, _ = io.Copy(os.Stdout, r)
-	case "sheds-stamp": // the same, and it raises every limit that it may
+	case "sheds-stamp": // the same, and it also raises every limit that it may
 		spawn("sheds-stamp-2", nil, nil)
 	case "sheds-3", "sheds-stamp-3":
 		signal.Ignore(syscall.SIGTERM)
@@ -122,7 +122,7 @@ func play(role string) {
 	case "sheds-and-stays":
 		spawn("sheds-2", nil, nil)
 		sleep()
-	case "headless": // its first thread ends; the others go on
+	case "headless": // its first thread ends; the others continue
 		go func() {
 			signal.Ignore(syscall.SIGTERM)
 			say()
@@ -143,7 +143,7 @@ func spawn(role string, attr *syscall.SysProcAttr, env []string) {
 	}
 }
 
-// output is a program's standard output; lines tells of each.
+// output is a program's standard output; lines has its lines.
 type output struct {
 	pr    *io.PipeReader
 	pw    *io.PipeWriter
@@ -159,7 +159,7 @@ func newOutput() *output {
 
 func (o *output) Write(b []byte) (int, error) { return o.pw.Write(b) }
 
-// ready returns the pid that the next program to be ready tells.
+// ready returns the PID that the next program reports when it is ready.
 func (o *output) ready(t *testing.T) int {
 	t.Helper()
 	for o.lines.Scan() {
@@ -197,7 +197,7 @@ func startMarked(t *testing.T, mark, role string, out io.Writer, grace time.Dura
 	return p
 }
 
-// dead fails the test unless the pid is free or a zombie's.
+// dead fails the test unless the PID is unused or a zombie's.
 func dead(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, 0); err == nil && proc.Identify(pid).Start != 0 {
@@ -242,8 +242,8 @@ func TestStartErrorLeavesNothing(t *testing.T) {
 	}
 }
 
-// What survives SIGTERM, leaves the group, loses its parent or holds the pipe
-// is gone when End returns.
+// A process that survives SIGTERM, leaves the group, loses its parent or
+// holds the pipe is gone when End returns.
 func TestEndLeavesNothingAlive(t *testing.T) {
 	for _, role := range []string{"hang", "stubborn", "stopped", "holds-stdout", "setsid", "double-fork", "no-env"} {
 		t.Run(role, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestEndIsOneForAllCallers(t *testing.T) {
 	wg.Wait()
 }
 
-// A daemon that comes after a crash has only what was written down.
+// After a crash, the next daemon has only what was stored.
 func TestClearByIdent(t *testing.T) {
 	for _, role := range []string{"stubborn", "setsid", "double-fork"} {
 		t.Run(role, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestClearByIdent(t *testing.T) {
 	}
 }
 
-// Many runs are cleared together, and nobody else is.
+// Many runs are cleared together, and no other process is.
 func TestClearMarks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reading another's environment needs /proc")
@@ -336,8 +336,8 @@ func TestClearMarks(t *testing.T) {
 	}
 }
 
-// A pid that has gone to another program, or an ident of an earlier boot, is
-// not killed.
+// A process that reuses the PID, or an Ident of an earlier boot, is not
+// killed.
 func TestClearSparesOthers(t *testing.T) {
 	out := newOutput()
 	p := start(t, "hang", out, time.Second)
@@ -369,8 +369,8 @@ func TestUnkillableErrorNamesThem(t *testing.T) {
 	}
 }
 
-// TestABoundProgramEndsWithAKilledParent: the parent is a program of its own,
-// killed by SIGKILL; the child reads no stdin.
+// TestABoundProgramEndsWithAKilledParent: the parent is a separate program,
+// killed by SIGKILL; the child does not read stdin.
 func TestABoundProgramEndsWithAKilledParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells a program that its parent has died")

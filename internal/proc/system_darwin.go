@@ -12,7 +12,7 @@ import (
 // zombieState is SZOMB of <sys/proc.h>.
 const zombieState = 5
 
-// marksReadable tells whether marked can know.
+// marksReadable reports whether marked works.
 const marksReadable = false
 
 // becomeSubreaper does nothing: macOS hands every orphan to launchd.
@@ -26,7 +26,8 @@ var bootID = sync.OnceValue(func() string {
 	return strconv.FormatInt(tv.Sec, 10)
 })
 
-// Identify reads who has this pid now. Start is 0 when nobody has.
+// Identify returns the process that has this PID now. Start is 0 if there is
+// none.
 func Identify(pid int) Ident {
 	id := Ident{PID: pid, Boot: bootID()}
 	if k, err := unix.SysctlKinfoProc("kern.proc.pid", pid); err == nil {
@@ -58,10 +59,11 @@ func startOf(k *unix.KinfoProc) uint64 {
 	return uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec)
 }
 
-// marked is not known here: macOS does not show another's environment.
+// marked always returns false: macOS does not show another process's
+// environment.
 func marked(int, string) bool { return false }
 
-// markAmong is not known here either.
+// markAmong does not work on macOS either.
 func markAmong(int, func(string) bool) string { return "" }
 
 // startBound starts a program: macOS has no signal for a parent's death.
@@ -71,7 +73,7 @@ func namelessFile() (*os.File, error) { return tempFile() }
 
 func pipeOut() (r, w *os.File, err error) { return os.Pipe() }
 
-// Who has a file open is not told here.
+// macOS does not report who has a file open.
 func inode(*os.File) uint64 { return 0 }
 
 func writers([]uint64, Ident) []entry { return nil }
@@ -80,9 +82,10 @@ func putStamp(stamp) (restore func()) { return func() {} }
 
 func stampOf(int) stamp { return 0 }
 
-// KeepPrivate is of Linux.
+// KeepPrivate exists only on Linux.
 func KeepPrivate() {}
 
-// wakeable leaves the terminal as it is: kqueue does not watch one on every
-// release of macOS. A read ends when no program has the terminal open.
+// wakeable returns the terminal unchanged: kqueue does not support terminals
+// on every release of macOS. A read ends when no program has the terminal
+// open.
 func wakeable(f *os.File) (*os.File, error) { return f, nil }

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marksReadable tells whether marked can know.
+// marksReadable reports whether marked works.
 const marksReadable = true
 
-// becomeSubreaper has orphaned descendants handed to this process instead of
-// pid 1, so that they stay in its tree. The setting is the process's own and
-// is not inherited.
+// becomeSubreaper makes this process, instead of PID 1, the parent of
+// orphaned descendants, so that they stay in its tree. The setting belongs to
+// this process and is not inherited.
 var becomeSubreaper = sync.OnceFunc(func() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it marks and sessions still find them
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // on failure, marks and sessions still find them
 })
 
 var bootID = sync.OnceValue(func() string {
@@ -30,7 +30,8 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
-// Identify reads who has this pid now. Start is 0 when nobody has.
+// Identify returns the process that has this PID now. Start is 0 if there is
+// none.
 func Identify(pid int) Ident {
 	e, _ := readStat(pid)
 	return Ident{PID: pid, Start: e.start, Boot: bootID()}
@@ -57,7 +58,7 @@ func table() []entry {
 }
 
 // readStat reads /proc/<pid>/stat. The name in it is in parentheses and may
-// hold anything, so the fields are counted from its end.
+// contain anything, so the fields are counted from its end.
 func readStat(pid int) (entry, bool) {
 	var buf [1024]byte
 	b := buf[:readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])]
@@ -73,7 +74,7 @@ func readStat(pid int) (entry, bool) {
 			e.pgid = number(f)
 		case 3:
 			e.sid = number(f)
-		case 17: // threads: a process lives while one of them does, also without its first
+		case 17: // threads: a process is alive while one of them is, even without its first
 			e.zombie = e.zombie && number(f) <= 1
 		case 19:
 			e.start, _ = strconv.ParseUint(string(f), 10, 64)
@@ -89,8 +90,8 @@ func number(b []byte) int {
 	return n
 }
 
-// readSmall reads a file of /proc that is shorter than buf, without what a file
-// costs that may have to be waited for: a look reads hundreds.
+// readSmall reads a file of /proc that is shorter than buf, without the cost of
+// registering it with the poller: a scan reads hundreds.
 func readSmall(path string, buf []byte) int {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -104,14 +105,13 @@ func readSmall(path string, buf []byte) int {
 	return n
 }
 
-// marked reports whether the environment that the process was started with
-// carries the mark.
+// marked reports whether the process's initial environment has the mark.
 func marked(pid int, mark string) bool {
 	return mark != "" && markAmong(pid, func(m string) bool { return m == mark }) != ""
 }
 
-// markAmong returns the first mark in the environment that the process was
-// started with which is one of those that are looked for.
+// markAmong returns the first mark in the process's initial environment that
+// is wanted.
 func markAmong(pid int, wanted func(mark string) bool) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -125,14 +125,14 @@ func markAmong(pid int, wanted func(mark string) bool) string {
 	return ""
 }
 
-// forks takes what the kept thread is to run.
+// forks receives functions for the kept thread.
 var forks = sync.OnceValue(func() chan<- func() {
 	c := make(chan func())
 	go keptThread(c)
 	return c
 })
 
-// keptThread runs on one thread that lives as long as the process.
+// keptThread runs on a thread that lives as long as the process.
 func keptThread(c <-chan func()) {
 	runtime.LockOSThread()
 	for f := range c {
@@ -148,7 +148,7 @@ func startBound(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// namelessFile is one in memory: no disk has to do with what a program is told.
+// namelessFile is a file in memory: a program's input never reaches a disk.
 func namelessFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("signalbox-stdin", unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // before Linux 6.3
@@ -160,8 +160,8 @@ func namelessFile() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "signalbox-stdin"), nil
 }
 
-// pipeOut is a pipe whose writing end is the program's alone, and so is not
-// made ready for us to wait for.
+// pipeOut is a pipe whose writing end is for the program only, and so is not
+// registered with our poller.
 func pipeOut() (r, w *os.File, err error) {
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
@@ -175,13 +175,13 @@ func pipeOut() (r, w *os.File, err error) {
 	return os.NewFile(uintptr(fd[0]), "output"), os.NewFile(uintptr(fd[1]), "output"), nil
 }
 
-// inode names a pipe; 0 is none.
+// inode identifies a pipe; 0 is none.
 func inode(f *os.File) (n uint64) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0
 	}
-	_ = raw.Control(func(fd uintptr) { // closed by now is none
+	_ = raw.Control(func(fd uintptr) { // a closed file has none
 		var st syscall.Stat_t
 		if syscall.Fstat(int(fd), &st) == nil {
 			n = st.Ino
@@ -190,8 +190,8 @@ func inode(f *os.File) (n uint64) {
 	return n
 }
 
-// writers are our descendants that have one of the pipes open to be written, were
-// started after the run and carry no other's mark.
+// writers are our descendants that have one of the pipes open for writing, were
+// started after the run and have no other run's mark.
 func writers(pipes []uint64, run Ident) []entry {
 	names := make([]string, len(pipes))
 	for i, n := range pipes {
@@ -211,9 +211,9 @@ func writers(pipes []uint64, run Ident) []entry {
 	return out
 }
 
-// ours tells whether a process is this one or descends from it.
+// ours reports whether a process is this one or descends from it.
 func ours(pid int, parents map[int]int) bool {
-	for range len(parents) { // a table that was read while it changed may go in a circle
+	for range len(parents) { // a table that was read while it changed may have a cycle
 		if pid == os.Getpid() {
 			return true
 		}
@@ -226,7 +226,7 @@ func writes(pid int, names []string) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	files, err := os.ReadDir(dir + "/fd")
 	if err != nil {
-		return false // gone, or somebody else's
+		return false // gone, or a descendant of another process
 	}
 	for _, f := range files {
 		to, err := os.Readlink(dir + "/fd/" + f.Name())
@@ -237,7 +237,7 @@ func writes(pid int, names []string) bool {
 	return false
 }
 
-// opensToWrite reads the octal flags with which a file was opened.
+// opensToWrite reads the octal flags of an open file.
 func opensToWrite(path string) bool {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -252,12 +252,13 @@ func opensToWrite(path string) bool {
 	return false
 }
 
-// carrier is the limit that carries a stamp, in how much the soft limit is below
-// the hard one: the bytes of POSIX message queues, which next to no program asks
-// for, and none by its last kilobytes.
+// carrier is the limit that carries a stamp, as the difference between the soft
+// and the hard limit: the bytes of POSIX message queues, which hardly any
+// program uses, and none down to the last kilobytes.
 const carrier = unix.RLIMIT_MSGQUEUE
 
-// putStamp gives this process the stamp, for what it starts until restore.
+// putStamp sets the stamp on this process, for programs it starts until
+// restore.
 func putStamp(s stamp) (restore func()) {
 	var was unix.Rlimit
 	if s == 0 || unix.Getrlimit(carrier, &was) != nil || was.Max < 2*stamps {
@@ -266,10 +267,10 @@ func putStamp(s stamp) (restore func()) {
 	if err := unix.Setrlimit(carrier, &unix.Rlimit{Cur: was.Max - uint64(s), Max: was.Max}); err != nil {
 		return func() {}
 	}
-	return func() { _ = unix.Setrlimit(carrier, &was) } // up to the hard limit is always allowed
+	return func() { _ = unix.Setrlimit(carrier, &was) } // raising it up to the hard limit is always allowed
 }
 
-// stampOf reads a process's stamp; 0 is none, or nobody's.
+// stampOf returns a process's stamp; 0: none, or there is no such process.
 func stampOf(pid int) stamp {
 	var has unix.Rlimit
 	if unix.Prlimit(pid, carrier, nil, &has) != nil || has.Cur >= has.Max || has.Max-has.Cur >= stamps {
@@ -278,23 +279,24 @@ func stampOf(pid int) stamp {
 	return stamp(has.Max - has.Cur)
 }
 
-// KeepPrivate keeps other processes of the same user from tracing this one and from
-// reading its memory, the environment that it was started with and its open files.
-// It then writes no core dump either. Programs that it starts are not kept so.
-// Root, and who has CAP_SYS_PTRACE, is not held up. macOS has nothing of the kind.
+// KeepPrivate prevents other processes of the same user from tracing this one and
+// from reading its memory, its initial environment and its open files. It also
+// prevents core dumps. Programs that it starts are not protected. It does not stop
+// root or processes with CAP_SYS_PTRACE. macOS has no equivalent.
 func KeepPrivate() {
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // which no kernel refuses
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // no kernel refuses it
 }
 
 // wakeable returns the same terminal as a file whose reads end when it is
-// closed, and whose writes know deadlines. Opening it made it a blocking one.
+// closed, and whose writes support deadlines. Opening it had made it
+// blocking.
 func wakeable(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd) //nolint:errcheck // the error before says more
+		unix.Close(fd) //nolint:errcheck // the earlier error is more useful
 		return nil, err
 	}
 	f.Close()

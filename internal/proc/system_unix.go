@@ -8,32 +8,34 @@ import (
 	"syscall"
 )
 
-// SystemVariables are variables without which programs of this system do not run,
-// beyond those that are known everywhere.
+// SystemVariables are environment variables that programs need on this system, in
+// addition to those needed everywhere.
 var SystemVariables []string
 
-// VariableName is the name of a variable as the system tells it from others.
+// VariableName is the canonical name of an environment variable on this
+// system.
 func VariableName(name string) string { return name }
 
-// contSignal lets a stopped process go on.
+// contSignal lets a stopped process continue.
 const contSignal = syscall.SIGCONT
 
-// ownSession has a program lead a session and a process group.
+// ownSession makes a program lead its own session and process group.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// systemBox is the box that a run has: here there is none but the one it was given.
+// systemBox returns the box of a run: on Unix, the given one.
 func systemBox(given Box) (Box, error) { return given, nil }
 
-// freeBox gives back what systemBox made.
+// freeBox releases what systemBox made.
 func freeBox(Box) {}
 
-// groupLives tells whether a process group has a process.
+// groupLives reports whether a process group has a process.
 func groupLives(group int) bool { return syscall.Kill(-group, 0) == nil }
 
-// signalGroup sends to a process group. An error says that it is gone.
+// signalGroup sends to a process group. An error means that the group is
+// gone.
 func signalGroup(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
-// reapOrphan collects a dead process, if it was handed to this one.
+// reapOrphan collects a dead process, if it is a child of this one.
 func reapOrphan(pid int) {
 	var ws syscall.WaitStatus
 	_, _ = syscall.Wait4(pid, &ws, syscall.WNOHANG, nil)
@@ -49,14 +51,14 @@ func tempFile() (*os.File, error) {
 	return f, nil
 }
 
-// OwnFiles keeps the files that this process was started with, beyond its
-// input and outputs, from the programs that it starts: whoever started it may
-// have left open what is not for them. Call it before anything is started.
+// OwnFiles prevents programs from inheriting files that this process
+// inherited, except for input and outputs: the parent may have left files
+// open that are not meant for them. Call it before starting any program.
 func OwnFiles() {
-	const first = 3 // behind standard error
+	const first = 3 // after standard error
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
-		return // a system that does not tell which there are
+		return // this system does not list them
 	}
 	for _, f := range open {
 		if fd, err := strconv.Atoi(f.Name()); err == nil && fd >= first {

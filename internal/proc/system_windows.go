@@ -12,34 +12,35 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// SystemVariables are variables without which programs of this system do not run,
-// beyond those that are known everywhere.
+// SystemVariables are environment variables that programs need on this system, in
+// addition to those needed everywhere.
 var SystemVariables = []string{
 	"USERPROFILE", "USERNAME", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "TEMP", "TMP",
 	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT",
 }
 
-// VariableName is the name of a variable as the system tells it from others: here
-// upper and lower case are the same.
+// VariableName is the canonical name of an environment variable on this system:
+// Windows ignores case.
 func VariableName(name string) string { return strings.ToUpper(name) }
 
-// marksReadable tells whether marked can know.
+// marksReadable reports whether marked works.
 const marksReadable = false
 
-// contSignal has no meaning: nothing is stopped by a signal here.
+// contSignal is unused: no signal stops a process on Windows.
 const contSignal = syscall.Signal(-1)
 
-// becomeSubreaper does nothing: an orphan is handed to nobody, and stays in its job.
+// becomeSubreaper does nothing: an orphan gets no new parent and stays in its job.
 func becomeSubreaper() {}
 
-// bootID is not needed: a start time is of the calendar, and names no boot.
+// bootID is not needed: start times are calendar times.
 func bootID() string { return "" }
 
-// Identify reads who has this pid now. Start is 0 when nobody has.
+// Identify returns the process that has this PID now. Start is 0 if there is
+// none.
 func Identify(pid int) Ident { return Ident{PID: pid, Start: startOf(pid)} }
 
-// startOf is when a living process started, in steps of 100 ns since 1601; 0 is
-// nobody, or somebody who may not be asked.
+// startOf is the start time of a living process, in steps of 100 ns since 1601;
+// 0: there is none, or access is denied.
 func startOf(pid int) uint64 {
 	if pid <= 0 {
 		return 0
@@ -49,7 +50,7 @@ func startOf(pid int) uint64 {
 		return 0
 	}
 	defer windows.CloseHandle(h) //nolint:errcheck // nothing was written
-	// Whoever holds a handle keeps an ended process known by its pid.
+	// An open handle keeps the PID of an ended process valid.
 	if state, err := windows.WaitForSingleObject(h, 0); err != nil || state == windows.WAIT_OBJECT_0 {
 		return 0
 	}
@@ -60,8 +61,9 @@ func startOf(pid int) uint64 {
 	return uint64(start.HighDateTime)<<32 | uint64(start.LowDateTime)
 }
 
-// table lists who lives. Windows keeps the pid of a parent that has ended, which
-// another may have by now: a parent that started after its child is none.
+// table lists the living processes. Windows keeps the PID of a parent that has
+// ended, which may have been reused: a parent that started after its child does
+// not count.
 func table() []entry {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
@@ -85,16 +87,17 @@ func table() []entry {
 	return out
 }
 
-// marked is not known here: Windows does not show another's environment.
+// marked always returns false: Windows does not show another process's
+// environment.
 func marked(int, string) bool { return false }
 
-// markAmong is not known here either.
+// markAmong does not work on Windows either.
 func markAmong(int, func(string) bool) string { return "" }
 
-// startBound starts a program: its job ends with this process.
+// startBound starts a program, whose job ends with this process.
 func startBound(cmd *exec.Cmd) error { return cmd.Start() }
 
-// namelessFile is one that goes when the last who has it open closes it.
+// namelessFile is a file that is deleted when its last handle is closed.
 func namelessFile() (*os.File, error) {
 	path := filepath.Join(os.TempDir(), "signalbox-stdin-"+rand.Text())
 	name, err := windows.UTF16PtrFromString(path)
@@ -111,7 +114,7 @@ func namelessFile() (*os.File, error) {
 
 func pipeOut() (r, w *os.File, err error) { return os.Pipe() }
 
-// Who has a file open is not told here.
+// Windows does not report who has a file open.
 func inode(*os.File) uint64 { return 0 }
 
 func writers([]uint64, Ident) []entry { return nil }
@@ -120,23 +123,23 @@ func putStamp(stamp) (restore func()) { return func() {} }
 
 func stampOf(int) stamp { return 0 }
 
-// KeepPrivate is of Linux.
+// KeepPrivate exists only on Linux.
 func KeepPrivate() {}
 
-// OwnFiles has nothing to do: a program gets the files that it is given, and no
-// other.
+// OwnFiles does nothing: on Windows a program inherits only the files that it
+// is given.
 func OwnFiles() {}
 
-// ownSession has a program lead a group that a break can be sent to, and which an
-// interrupt from the keyboard is not for.
+// ownSession makes a program lead a group to which a break can be sent, and which
+// ignores keyboard interrupts.
 func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// There are no groups that outlive their leader: a job knows who lives.
+// Groups do not outlive their leader: the job knows the living processes.
 func groupLives(leader int) bool { return startOf(leader) != 0 }
 
 func signalGroup(int, syscall.Signal) {}
 
-// reapOrphan does nothing: the dead leave nothing behind.
+// reapOrphan does nothing: Windows has no zombies.
 func reapOrphan(int) {}

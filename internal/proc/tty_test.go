@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// screen is what a terminal shows; seen waits for a text.
+// screen is the content of a terminal; seen waits for a text.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -83,7 +83,7 @@ func TestTerminalHasASizeAndTakesKeys(t *testing.T) {
 	}
 }
 
-// A job that ignores the hangup, in a group of its own, goes too.
+// A job that ignores the hangup, in a group of its own, is ended too.
 func TestEndOfATerminalLeavesNothingAlive(t *testing.T) {
 	out := newScreen()
 	p := shell(t, out, `trap "" HUP TERM; set -m; sleep 1000 & nohup sleep 1000 & echo "re""ady"; wait`)
@@ -99,7 +99,7 @@ func TestEndOfATerminalLeavesNothingAlive(t *testing.T) {
 	}
 }
 
-// A program that reads nothing does not hold up who types.
+// A program that does not read its input does not block Type.
 func TestTypingGivesUp(t *testing.T) {
 	out := newScreen()
 	p := shell(t, out, `stty raw -echo; echo "re""ady"; sleep 1000`)

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Cols, Rows int }
 
 func (s Size) winsize() *unix.Winsize {
 	return &unix.Winsize{Col: uint16(s.Cols), Row: uint16(s.Rows)}
 }
 
-// errNoTTY is the answer to who types at a program without a terminal.
+// errNoTTY is returned for a program without a terminal.
 var errNoTTY = errors.New("the program has no terminal")
 
-// wireTTY gives the program a terminal, which it controls. It returns the
-// file that is the program's alone.
+// wireTTY gives the program a controlling terminal. It returns the file that
+// only the program needs.
 func (p *Process) wireTTY() (theirs []*os.File, err error) {
 	master, tty, err := pty.Open()
 	if err != nil {
@@ -35,11 +35,11 @@ func (p *Process) wireTTY() (theirs []*os.File, err error) {
 	}
 	p.pipes = []pipe{{p.tty, p.spec.Stdout}}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = tty, tty, tty
-	p.cmd.SysProcAttr.Setctty = true // of file 0
+	p.cmd.SysProcAttr.Setctty = true // on file 0
 	return theirs, p.Resize(*p.spec.TTY)
 }
 
-// Resize tells the program's terminal how large it is.
+// Resize sets the size of the program's terminal.
 func (p *Process) Resize(s Size) error {
 	if p.tty == nil {
 		return errNoTTY
@@ -53,13 +53,13 @@ func (p *Process) Resize(s Size) error {
 	return errors.Join(err, done)
 }
 
-// Type sends keystrokes to the program's terminal, and gives up after wait
-// when the program does not read them.
+// Type sends keystrokes to the program's terminal, and gives up after wait if
+// the program does not read them.
 func (p *Process) Type(b []byte, wait time.Duration) error {
 	if p.tty == nil {
 		return errNoTTY
 	}
-	_ = p.tty.SetWriteDeadline(time.Now().Add(wait)) // where that is not possible, the end of the program ends the wait
+	_ = p.tty.SetWriteDeadline(time.Now().Add(wait)) // if deadlines are not supported, the end of the program ends the wait
 	_, err := p.tty.Write(b)
 	return err
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Cols, Rows int }
 
-// errNoTTY is the answer to who asks for a terminal.
+// errNoTTY is returned if a terminal is requested.
 var errNoTTY = errors.New("there are no terminals for programs on Windows: run the agent on Linux or macOS, or in WSL")
 
 func (p *Process) wireTTY() ([]*os.File, error) { return nil, errNoTTY }

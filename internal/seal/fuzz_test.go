@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
-// FuzzOpen: what was sealed opens for its context alone, and what was not sealed
-// never opens.
+// FuzzOpen: a sealed value opens only in its context, and other data never
+// opens.
 func FuzzOpen(f *testing.F) {
 	s, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -37,8 +37,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzKey: a key is 32 bytes or refused, in a message that says how to make one
-// and does not repeat it.
+// FuzzKey: a text is either a key of 32 bytes or refused with a message that
+// says how to make a key and does not repeat the text.
 func FuzzKey(f *testing.F) {
 	for _, s := range []string{hex.EncodeToString(bytes.Repeat([]byte{1}, 32)), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", " x ", "", "00"} {
 		f.Add(s)

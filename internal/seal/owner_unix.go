@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// permBits are the permission bits that say something here.
+// permBits are the permission bits to check.
 const permBits fs.FileMode = 0o777
 
-// owner is the user to whom a file belongs, as far as that is known.
+// owner is the user that owns a file, if known.
 func owner(info fs.FileInfo) (user int, ok bool) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid), true

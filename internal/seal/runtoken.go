@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// RunTokenPrefix starts a run token: "sbxr_QUEUEID.FENCE_MAC". The part before the second
+// RunTokenPrefix begins a run token: "sbxr_QUEUEID.FENCE_MAC". The part before the second
 // "_" is a selector: it names the execution and is not secret. Fences are unique, so the
-// agent need not be named. Tokens are not stored: any director of the store can make and
-// check them.
+// agent need not be named. Tokens are not stored: any director of the store can compute
+// and check them.
 const RunTokenPrefix = "sbxr_"
 
-// RunToken returns the token by which the execution of a task with a fence identifies
-// itself. It is deterministic.
+// RunToken returns the token with which the execution of a task with a fence
+// identifies itself. It is deterministic.
 func (s *Sealer) RunToken(id string, fence int64) string {
 	return s.RunTokenOf(RunTokenPrefix + id + "." + strconv.FormatInt(fence, 10))
 }
 
-// RunTokenOf returns the token of a selector, whether or not there is such an execution.
+// RunTokenOf returns the token of a selector, whether or not the execution exists.
 func (s *Sealer) RunTokenOf(selector string) string {
 	h := hmac.New(sha256.New, s.run)
 	h.Write([]byte(selector))
 	return selector + "_" + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// DirectorsToken returns a secret shared by the directors of a store, by which they
-// authenticate each other. No agent or execution gets it.
+// DirectorsToken returns a secret shared by the directors of a store, with which
+// they authenticate each other. No agent or execution gets it.
 func (s *Sealer) DirectorsToken() string { return s.RunTokenOf(RunTokenPrefix + "directors") }
 
 // RunOf returns the execution that an authentic run token names; ok is false for any other
-// token. Whether it is still running is not known here.
+// token. It does not know whether the execution is still running.
 func (s *Sealer) RunOf(token string) (id string, fence int64, ok bool) {
 	run, ok := strings.CutPrefix(token, RunTokenPrefix)
 	run, _, _ = strings.Cut(run, "_") // the MAC may contain "_"

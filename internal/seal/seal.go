@@ -1,5 +1,5 @@
-// Package seal encrypts the values that must not lie readable in a store:
-// the environment of tasks and the tokens of agents.
+// Package seal encrypts values that must not be readable in a store: the
+// environment of tasks and the tokens of agents.
 package seal
 
 import (
@@ -21,14 +21,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 )
 
-// KeyBytes is the length of the key.
+// KeyBytes is the length of the key, in bytes.
 const KeyBytes = 32
 
-// KeyFile is the file of the data folder that holds the key.
+// KeyFile is the file in the data folder that has the key.
 const KeyFile = "secret.key"
 
-// EnvKey is the environment variable that holds the key where several
-// directors share a store: 32 bytes in hex or base64.
+// EnvKey is the environment variable with the key if several directors share
+// a store: 32 bytes in hex or base64.
 const EnvKey = "SIGNALBOX_SECRET_KEY"
 
 // Sealer seals with AES-256-GCM and makes keyed digests with HMAC-SHA-256.
@@ -39,13 +39,13 @@ type Sealer struct {
 	rows []byte
 }
 
-// rowKeyBytes is the length of the key of a store's rows.
+// rowKeyBytes is the length of the key for a store's rows, in bytes.
 const rowKeyBytes = 16
 
-// RowKey is the key of the sums by which a store finds rows that were changed.
+// RowKey is the key of the checksums with which a store detects modified rows.
 func (s *Sealer) RowKey() []byte { return s.rows }
 
-// New makes a Sealer of a key of 32 bytes.
+// New makes a Sealer from a key of 32 bytes.
 func New(key []byte) (*Sealer, error) {
 	if len(key) != KeyBytes {
 		return nil, fmt.Errorf("a secret key has %d bytes, not %d", KeyBytes, len(key))
@@ -77,7 +77,7 @@ func New(key []byte) (*Sealer, error) {
 	return &Sealer{aead: aead, mac: mac, run: run, rows: rows}, nil
 }
 
-// Parse reads a key from text, hex or base64.
+// Parse decodes a key from hex or base64.
 func Parse(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	for _, decode := range []func(string) ([]byte, error){
@@ -91,8 +91,8 @@ func Parse(text string) ([]byte, error) {
 }
 
 // Load returns the Sealer of a data folder: with the key in the environment
-// variable SIGNALBOX_SECRET_KEY if env is not empty, else with the one in
-// <dir>/secret.key, which is made on first use with mode 0600.
+// variable SIGNALBOX_SECRET_KEY if env is not empty, otherwise with the key
+// in <dir>/secret.key, which is created on first use with mode 0600.
 func Load(dir, env string) (*Sealer, error) {
 	if env != "" {
 		key, err := Parse(env)
@@ -126,7 +126,7 @@ func Load(dir, env string) (*Sealer, error) {
 	return New(key)
 }
 
-// create writes a new key so that it is either there whole or not at all.
+// create writes a new key atomically.
 func create(path string) ([]byte, error) {
 	text := []byte(hex.EncodeToString(random(KeyBytes)) + "\n")
 	return text, atomicfile.Write(path, text)
@@ -134,12 +134,12 @@ func create(path string) ([]byte, error) {
 
 func random(n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // crypto/rand.Read never fails: it ends the process instead
+	_, _ = rand.Read(b) // never fails: crypto/rand.Read ends the process instead
 	return b
 }
 
-// Seal encrypts plain and binds it to a context, such as a task id, so that
-// it opens nowhere else.
+// Seal encrypts plain and binds it to a context, such as a task ID: it opens
+// only with the same context.
 func (s *Sealer) Seal(plain []byte, context string) []byte {
 	return s.aead.Seal(nil, nil, plain, []byte(context))
 }
@@ -153,8 +153,8 @@ func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
 	return plain, nil
 }
 
-// Digest returns a keyed digest of data: the same data gives the same digest,
-// and nothing can be guessed from it without the key.
+// Digest returns a keyed digest of data: the same data has the same digest,
+// and without the key nothing about the data can be guessed from it.
 func (s *Sealer) Digest(data []byte) string {
 	h := hmac.New(sha256.New, s.mac)
 	h.Write(data)

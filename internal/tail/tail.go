@@ -1,5 +1,5 @@
-// Package tail keeps the end of what a run prints, for those who read it while
-// the task runs, and for its result.
+// Package tail keeps the end of a run's output, for readers while the task
+// runs and for its result.
 package tail
 
 import (
@@ -15,37 +15,37 @@ import (
 )
 
 // Tail keeps the end of a task's log, at most signalbox.TailBytes. The log of a
-// later attempt follows that of the one before, so that positions only grow.
+// later attempt follows that of the earlier one, so that positions only grow.
 // Its methods are safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
-	text []byte // the end of the log, behind gone bytes, which are removed many at a time
+	text []byte // the end of the log after the first gone bytes, which are removed many at a time
 	gone int
-	next int64 // position behind text in the task's log
-	base int64 // position in the task's log at which the run's own begins
-	cut  bool  // something before kept is gone
-	line int64 // number of the line in which kept begins, from 1; 0: not known
+	next int64 // position after text in the task's log
+	base int64 // position in the task's log at which the run's own log begins
+	cut  bool  // something before kept is lost
+	line int64 // number of the line in which kept begins, from 1; 0: unknown
 	now  func() time.Time
-	came []signalbox.LogTime // when what is kept came; see note
+	came []signalbox.LogTime // when the kept text arrived; see note
 	done bool
 	more chan struct{} // closed at the next change
 }
 
-// New returns an empty tail, which notes by now when something comes.
+// New returns an empty tail. It records arrival times with now.
 func New(now func() time.Time) *Tail { return &Tail{now: now, line: 1, more: make(chan struct{})} }
 
-// Piece is what lies behind a position of a log.
+// Piece is a part of a log.
 type Piece struct {
 	Text      string
 	Seq       int64               // position of Text
-	Next      int64               // position behind it
-	Truncated bool                // what was asked for before Seq is gone
-	Done      bool                // nothing will follow
-	Line      int64               // number of the line in which Text begins, from 1; 0: not known
-	Times     []signalbox.LogTime // when the text came, from the one that holds at Seq
+	Next      int64               // position after it
+	Truncated bool                // text before Seq that was asked for is gone
+	Done      bool                // nothing more will follow
+	Line      int64               // number of the line in which Text begins, from 1; 0: unknown
+	Times     []signalbox.LogTime // when the text arrived, beginning with the time that applies at Seq
 }
 
-// Follow puts the log of an earlier attempt before this one's.
+// Follow puts the log of an earlier attempt before this run's.
 func (l *Tail) Follow(earlier signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,26 +55,26 @@ func (l *Tail) Follow(earlier signalbox.Result) {
 	l.next = l.base
 }
 
-// Append adds what the run printed next.
+// Append adds the run's next output.
 func (l *Tail) Append(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.put(text, l.next+int64(len(text)))
 }
 
-// Add appends a piece of the run's log that begins at position seq of it.
+// Add appends a piece of the run's log that begins at position seq.
 func (l *Tail) Add(seq int64, text string, next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seq, next = seq+l.base, next+l.base
-	if seq != l.next { // whoever has the log no longer had what lay between
+	if seq != l.next { // the text in between is lost at its source
 		l.text, l.gone, l.cut, l.line = nil, 0, true, 0
 	}
 	l.put(text, next)
 }
 
-// FirstLine is the number of the line in which the tail of a result begins, from 1; 0 if it
-// is not known.
+// FirstLine is the number of the line in which the tail of a result begins, from 1; 0 if
+// unknown.
 func FirstLine(r *signalbox.Result) int64 {
 	if r.TailSeq == 0 {
 		return 1
@@ -82,8 +82,7 @@ func FirstLine(r *signalbox.Result) int64 {
 	return r.TailLine
 }
 
-// LineAfter is the number of the line in which a log goes on after text, which begins in
-// line; 0 if line is.
+// LineAfter is the line number after text, which begins in line; 0 if line is 0.
 func LineAfter(line int64, text []byte) int64 {
 	if line == 0 {
 		return 0
@@ -91,7 +90,7 @@ func LineAfter(line int64, text []byte) int64 {
 	return line + int64(bytes.Count(text, []byte("\n")))
 }
 
-// kept is the end of the log.
+// kept is the kept end of the log.
 func (l *Tail) kept() []byte { return l.text[l.gone:] }
 
 func (l *Tail) put(text string, next int64) {
@@ -114,11 +113,11 @@ func (l *Tail) put(text string, next int64) {
 	l.wake()
 }
 
-// timeEvery is how far apart two times of a log are at least.
+// timeEvery is the minimum interval between two times of a log.
 const timeEvery = time.Second
 
-// note records when what begins at position seq came. When the list is full, every second
-// time goes.
+// note records the arrival time of the text at position seq. If the list is full, it
+// drops every second time.
 func (l *Tail) note(seq int64) {
 	at := l.now()
 	if n := len(l.came); n > 0 && at.Sub(l.came[n-1].At) < timeEvery && at.After(l.came[n-1].At) {
@@ -134,7 +133,7 @@ func (l *Tail) note(seq int64) {
 	l.came = append(l.came, signalbox.LogTime{Seq: seq, At: at.UTC().Truncate(time.Millisecond)})
 }
 
-// times are those of the text from position seq on.
+// times returns the times of the text from position seq on.
 func (l *Tail) times(seq int64) []signalbox.LogTime {
 	first, exact := slices.BinarySearchFunc(l.came, seq, func(t signalbox.LogTime, seq int64) int { return cmp.Compare(t.Seq, seq) })
 	if !exact {
@@ -143,7 +142,7 @@ func (l *Tail) times(seq int64) []signalbox.LogTime {
 	return slices.Clone(l.came[first:])
 }
 
-// Pairs are times as the API has them: position, milliseconds since 1970.
+// Pairs converts times to the API's form: position, milliseconds since 1970.
 func Pairs(times []signalbox.LogTime) (pairs [][2]int64) {
 	for _, t := range times {
 		pairs = append(pairs, [2]int64{t.Seq, t.At.UnixMilli()})
@@ -151,7 +150,7 @@ func Pairs(times []signalbox.LogTime) (pairs [][2]int64) {
 	return pairs
 }
 
-// End says that nothing will follow.
+// End marks the end of the log.
 func (l *Tail) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,15 +165,15 @@ func (l *Tail) wake() {
 	l.more = make(chan struct{})
 }
 
-// Position is where the next piece of the run's log is expected to begin.
+// Position is where the run's next piece should begin.
 func (l *Tail) Position() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next - l.base
 }
 
-// Read returns what lies behind position after. While there is nothing it waits
-// until there is, the log is at its end, wait is over or ctx ends.
+// Read returns the text after position after. If there is none, it waits until
+// there is some, the log has ended, wait is over or ctx ends.
 func (l *Tail) Read(ctx context.Context, after int64, wait time.Duration) Piece {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -207,7 +206,7 @@ func (l *Tail) read(after int64) (p Piece, more <-chan struct{}) {
 	return p, l.more
 }
 
-// Result writes the log into a result.
+// Result stores the log in a result.
 func (l *Tail) Result(r *signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,8 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	}
 }
 
-// A run that prints without end costs what it prints, not a tail for each piece.
+// The cost of an endless output is proportional to the output: a piece does not
+// copy the tail.
 func TestTailOfALongLog(t *testing.T) {
 	l := tail.New(time.Now)
 	var all strings.Builder
@@ -71,7 +72,7 @@ func TestTailFollowsTheAttemptBefore(t *testing.T) {
 	if l.Position() != 7 {
 		t.Errorf("the run's own log is at %d", l.Position())
 	}
-	l.Add(100, "later", 105) // what lay between is gone
+	l.Add(100, "later", 105) // the text in between is lost
 	var r signalbox.Result
 	l.Result(&r)
 	if r.Tail != "later" || r.TailSeq != 116 || !r.Truncated {

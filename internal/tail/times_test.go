@@ -10,13 +10,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// ticking is a clock that goes on by step at each look.
+// ticking is a clock that advances by step at each reading.
 func ticking(step time.Duration) func() time.Time {
 	now := time.UnixMilli(0).UTC()
 	return func() time.Time { now = now.Add(step); return now }
 }
 
-// A reader learns when each piece came, also from the middle of one, and the result keeps it.
+// A reader learns when each piece arrived, even from the middle of a piece, and the result
+// keeps it.
 func TestTimesOfALog(t *testing.T) {
 	l := tail.New(ticking(time.Second))
 	l.Append("one\n")
@@ -36,7 +37,8 @@ func TestTimesOfALog(t *testing.T) {
 	}
 }
 
-// However long a run prints, its times are bounded, and those of what is kept stay in order.
+// However long a run prints, the number of times is bounded, and the times of the kept text
+// stay in order.
 func TestTimesOfALogAreBounded(t *testing.T) {
 	l := tail.New(ticking(time.Second))
 	line := strings.Repeat("x", 99) + "\n"
@@ -63,8 +65,8 @@ func TestTimesOfALogAreBounded(t *testing.T) {
 	}
 }
 
-// A piece says in which line of the whole log it begins, also when the beginning is gone,
-// until output was missed.
+// A piece reports the number of its first line in the whole log, even if the beginning is
+// gone, until output was lost.
 func TestPiecesSayTheirLine(t *testing.T) {
 	l := tail.New(time.Now)
 	line := func(after int64) int64 { return l.Read(t.Context(), after, 0).Line }
