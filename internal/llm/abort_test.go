@@ -11,7 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// goesOn proves that a conversation is valid at both vendors, whoever began it.
+// goesOn proves that a conversation is valid at both vendors, whichever began
+// it.
 func goesOn(t *testing.T, history []llm.Message) {
 	t.Helper()
 	for _, v := range llmtest.Vendors {
@@ -49,8 +50,8 @@ func TestAbortInTheMiddleOfArguments(t *testing.T) {
 	})
 }
 
-// TestStreamThatBreaksOff has all of the partial arguments, and says why the
-// calls were not executed.
+// TestStreamThatBreaksOff: the partial arguments are kept, and the answer
+// says why the calls were not executed.
 func TestStreamThatBreaksOff(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		calls := []llm.ToolCall{{ID: "a", Name: "search", Arguments: `{"z": 1,  "a": 2}`}, {ID: "b", Name: "search", Arguments: `{"q": "half of a ques`}}
@@ -116,7 +117,7 @@ func TestAbortBeforeAnything(t *testing.T) {
 	})
 }
 
-// TestAbortKeepsWhatWasSaid : text that came before the abort stays.
+// TestAbortKeepsWhatWasSaid: text that arrived before the abort is kept.
 func TestAbortKeepsWhatWasSaid(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Text: "one two three", Hang: make(chan struct{})}))

@@ -17,11 +17,11 @@ import (
 const (
 	lastTurnText = "The tool was not executed: this was the last turn, in which no tools may be called."
 	brokenText   = "The tool was not executed: the model's answer broke off before its end."
-	unnamed      = "unnamed" // a call that names no tool; both vendors demand a name
-	namesTold    = 50        // of the tools that there are, to a model that called another
+	unnamed      = "unnamed" // a call that names no tool; both vendors require a name
+	namesTold    = 50        // number of tool names listed to a model that called an unknown one
 )
 
-// call executes one call, once the step limit lets it.
+// call executes one call once the step limit admits it.
 func (r *run) call(ctx context.Context, c steplimit.Call) (steplimit.Answer, error) {
 	if e := r.l.Events.ToolBegan; e != nil {
 		r.say(func() { e(r.turn, ToolCall(c)) })
@@ -31,7 +31,7 @@ func (r *run) call(ctx context.Context, c steplimit.Call) (steplimit.Answer, err
 	}
 	args := c.Arguments
 	if strings.TrimSpace(args) == "" {
-		args = "{}" // how some models call a tool that takes nothing
+		args = "{}" // some models call a tool without arguments like this
 	}
 	if err := checkObject(args); err != nil {
 		return steplimit.Answer{Text: r.badArguments(c.Name, err), IsError: true, NotRun: true}, nil
@@ -65,7 +65,7 @@ func (r *run) badArguments(name string, err error) string {
 	return text + " Call it again with arguments that fit its schema."
 }
 
-// checkObject says what keeps raw from being one JSON object.
+// checkObject returns the reason why raw is not a single JSON object.
 func checkObject(raw string) error {
 	d := json.NewDecoder(strings.NewReader(raw))
 	var v json.RawMessage
@@ -84,7 +84,7 @@ func checkObject(raw string) error {
 	return nil
 }
 
-// fit makes what a tool said fit into the conversation.
+// fit shortens a tool's answer to fit into the conversation.
 func (r *run) fit(text string) string {
 	most, n := orDefault(r.l.MaxToolText, DefaultMaxToolText), len(text)
 	if n <= most {
@@ -97,17 +97,17 @@ func (r *run) fit(text string) string {
 		fmt.Sprintf("\n[Cut off here: the tool answered %d bytes, of which these are the first %d. Ask it for less at a time.]", n, most)
 }
 
-// ModelError is what a model's endpoint says against a request, or what kept
-// the request from it. It never has the key in it.
+// ModelError is an error of a model's endpoint, or the reason why no request
+// reached it. It never contains the key.
 type ModelError struct {
-	Status  int    // of HTTP; 0: there was no answer, or it broke off
-	Code    string // the vendor's word for it, may be empty
+	Status  int    // HTTP status; 0: there was no answer, or it broke off
+	Code    string // the vendor's error code, may be empty
 	Message string
-	TooLong bool  // the conversation is longer than the model takes
-	Err     error // cause; nil where the endpoint answered
+	TooLong bool  // the conversation is longer than the model accepts
+	Err     error // cause; nil if the endpoint answered
 }
 
-// Error says what was wrong and what to do.
+// Error says what is wrong and what to do.
 func (e *ModelError) Error() string {
 	var b strings.Builder
 	switch {
@@ -150,9 +150,10 @@ func (e *ModelError) hint() string {
 	return ""
 }
 
-// ObjectArguments are the arguments of an earlier call as an endpoint takes
-// them back: a JSON object. Those that are one stay byte for byte. The model
-// sees its own words again where they are none, and has been told so.
+// ObjectArguments returns the arguments of an earlier call in a form that an
+// endpoint accepts: a JSON object. Valid objects stay unchanged byte for
+// byte. Otherwise the model sees its own text, and was told that it was
+// invalid.
 func ObjectArguments(raw string) string {
 	if strings.TrimSpace(raw) == "" {
 		return "{}"
@@ -167,7 +168,7 @@ func ObjectArguments(raw string) string {
 	return string(b)
 }
 
-// Role is who said a message.
+// Role is the author of a message.
 type Role string
 
 // The roles.
@@ -181,77 +182,77 @@ const (
 type Message struct {
 	Role      Role       `json:"role"`
 	Text      string     `json:"text,omitempty"`
-	ToolCalls []ToolCall `json:"tool_calls,omitempty"` // of the assistant
-	ToolID    string     `json:"tool_id,omitempty"`    // of RoleTool: the call that it answers
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"` // for RoleAssistant
+	ToolID    string     `json:"tool_id,omitempty"`    // for RoleTool: the answered call
 	ToolName  string     `json:"tool_name,omitempty"`
 	IsError   bool       `json:"is_error,omitempty"`
 }
 
-// ToolCall is what the model asks for. Arguments is its raw string, which
-// need not be JSON.
+// ToolCall is a call requested by the model. Arguments is its raw string,
+// which may not be valid JSON.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// Tool is what the model is told of a tool.
+// Tool is the description of a tool for the model.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of its arguments
 }
 
-// Request is one turn.
+// Request is the request for one turn.
 type Request struct {
 	Model     string
 	System    string
 	Messages  []Message
 	Tools     []Tool
-	NoTools   bool // the model may call none in this turn
+	NoTools   bool // the model may not call tools in this turn
 	MaxTokens int
 }
 
-// Turn is what the model answered.
+// Turn is the model's answer.
 type Turn struct {
 	Message      Message
 	StopReason   StopReason
-	InputTokens  int64 // with those read from and written to the vendor's cache
+	InputTokens  int64 // including those read from and written to the vendor's cache
 	OutputTokens int64
 
-	CacheReadTokens, CacheWriteTokens int64 // of the input, as far as the vendor tells
+	CacheReadTokens, CacheWriteTokens int64 // of the input, as far as the vendor reports them
 }
 
-// StopReason is why a turn ended. Models translate their vendor's word into
-// one of these where there is one, and hand on any other.
+// StopReason is why a turn ended. Models translate their vendor's value to
+// one of these if possible, and pass on any other.
 type StopReason string
 
-// The reasons that mean something to the loop.
+// The reasons that the loop distinguishes.
 const (
-	StopEnd     StopReason = "end"        // the model has said what it had to say
-	StopTools   StopReason = "tools"      // it asks for tools
-	StopLength  StopReason = "max_tokens" // it was cut off
-	StopRefusal StopReason = "refusal"    // it, or the vendor's filter, will not answer
+	StopEnd     StopReason = "end"        // the model has finished
+	StopTools   StopReason = "tools"      // it calls tools
+	StopLength  StopReason = "max_tokens" // the answer was cut off
+	StopRefusal StopReason = "refusal"    // the model, or the vendor's filter, refuses to answer
 )
 
-// Model speaks one vendor's protocol.
+// Model implements a vendor's protocol.
 type Model interface {
-	// Stream runs one turn and hands on the text as it comes. When ctx ends in
-	// the middle, or the answer breaks off, it returns the part that came,
-	// together with the error; the arguments of its last call may then be cut.
-	// What the endpoint says against it is a *ModelError.
+	// Stream runs one turn and passes the text on as it arrives. If ctx ends in
+	// the middle, or the answer breaks off, it returns the partial turn together
+	// with the error; the arguments of its last call may then be cut. An error
+	// response of the endpoint is a *ModelError.
 	Stream(ctx context.Context, r Request, text func(delta string)) (Turn, error)
 }
 
-// Toolset runs tools. Both methods are safe for use from several goroutines.
+// Toolset runs tools. Both methods are safe for concurrent use.
 type Toolset interface {
-	// Tools is asked before each turn, for the list may change; an order that
-	// stays the same spares the vendor's cache. Of two with one name the first
-	// counts.
+	// Tools is called before each turn, because the list may change; a stable
+	// order helps the vendor's cache. If two tools have the same name, the first
+	// one counts.
 	Tools(ctx context.Context) ([]Tool, error)
-	// Call runs one tool. What the tool answered, also its own failure, is
-	// text; an error says that it could not be run at all, and the model is
-	// told its text. Arguments is a JSON object, in the model's own bytes. It
-	// must come back soon after ctx ends.
+	// Call runs a tool. The tool's answer, including its own failure, is text. An
+	// error says that the tool could not be run at all; its text goes to the
+	// model. Arguments is a JSON object, in the model's own bytes. Call must
+	// return soon after ctx ends.
 	Call(ctx context.Context, c ToolCall) (text string, isError bool, err error)
 }

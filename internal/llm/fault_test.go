@@ -15,7 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// TestWhatTheModelDoesWrong becomes an answer to it, never the end of the run.
+// TestWhatTheModelDoesWrong: a mistake is reported to the model and never ends
+// the run.
 func TestWhatTheModelDoesWrong(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		calls := []llm.ToolCall{
@@ -80,8 +81,8 @@ func TestRefusalOfTheModel(t *testing.T) {
 	})
 }
 
-// TestCallsWithoutIDsOfTheirOwn : some endpoints give none, or the same ones
-// in each turn.
+// TestCallsWithoutIDsOfTheirOwn: some endpoints give calls no IDs, or the
+// same ones in each turn.
 func TestCallsWithoutIDsOfTheirOwn(t *testing.T) {
 	calls := []llm.ToolCall{{Name: "search", Arguments: "{}"}, {ID: "call_0", Name: "search", Arguments: "{}"}, {ID: "call_0", Name: "search", Arguments: "{}"}, {ID: "x", Arguments: "{}"}}
 	turn := llm.Turn{Message: llm.Message{ToolCalls: calls}}
@@ -161,7 +162,7 @@ func TestLists(t *testing.T) {
 	})
 }
 
-// flaky lists its tools only that often.
+// flaky lists its tools only this often.
 type flaky struct {
 	*box
 	after, asked int32
@@ -177,7 +178,7 @@ func (f *flaky) Tools(ctx context.Context) ([]llm.Tool, error) {
 func TestEventsComeOneAtATime(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Text: "I look around", Chunk: 4, Calls: searches(1, 3)}, llmtest.Reply{Text: "done"}))
-		var log []string // without a lock: that is what is promised
+		var log []string // without a lock: calls must not overlap
 		e := llm.Events{
 			Text: func(turn int, d string) { log = append(log, fmt.Sprintf("%d text %s", turn, d)) },
 			TurnEnded: func(turn int, _ llm.Turn, u llm.Usage) {

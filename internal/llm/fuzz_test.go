@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/openai"
 )
 
-// FuzzAnswers: whatever an endpoint streams becomes a turn or an error of the
-// model, and text is handed on as it is kept.
+// FuzzAnswers: whatever an endpoint streams becomes a turn or a ModelError,
+// and the streamed text equals the stored text.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		`data: {"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"x","function":{"name":"n","arguments":"{}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}` + "\n\n",
@@ -54,9 +54,9 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// FuzzArguments: what a model wrote for arguments becomes a JSON object that the
-// endpoint takes back; one that is an object already stays byte for byte, and
-// what was mended once needs no mending.
+// FuzzArguments: whatever a model wrote as arguments becomes a JSON object that
+// the endpoint accepts. A valid object stays unchanged byte for byte, and
+// repairing twice changes nothing.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{`{"a":1}`, `{"a":`, `{"a":[1,{"b":"c`, `{"a":tru`, `{"a":1}}`, `[1]`, ``, ` {}`, `{"a":"\u00`, `{"a":"\`, `{"a":-`, `{"a":1e`, `{,}`, `{"a" 1}`, "{\"a\":\"\xff\"}", `{"a":1,"a":2}`} {
 		f.Add(s)

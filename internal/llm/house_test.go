@@ -59,7 +59,7 @@ func searches(turn, n int) []llm.ToolCall {
 	return out
 }
 
-// answers are the texts of the answers to the calls of the conversation.
+// answers are the texts of the answers to the conversation's calls.
 func answers(messages []llm.Message) []string {
 	var out []string
 	for _, m := range messages {
@@ -72,7 +72,7 @@ func answers(messages []llm.Message) []string {
 
 func refusal(c llm.ToolCall) string { return steplimit.RefusalText(steplimit.Call(c)) }
 
-// eachVendor runs a test against both protocols.
+// eachVendor runs a test with both protocols.
 func eachVendor(t *testing.T, f func(t *testing.T, v llmtest.Vendor)) {
 	for _, v := range llmtest.Vendors {
 		t.Run(string(v), func(t *testing.T) { f(t, v) })

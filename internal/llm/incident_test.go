@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// oddArguments are JSON that no encoder would write.
+// oddArguments are JSON that no encoder would produce.
 const oddArguments = "{ \"zeta\" : 1.50,\n\t\"alpha\":\"\\u00e4 <&>\",  \"big\":12345678901234567890, \"zeta\":2 }"
 
 // TestIncidentArgumentsWereReserialised: the model's raw string reaches the
@@ -45,9 +45,9 @@ func TestIncidentArgumentsWereReserialised(t *testing.T) {
 	})
 }
 
-// TestIncidentCallBeyondTheLimitCostATurn: with the policy reject the call
-// after the last is refused even when the others have ended, and the model has
-// to ask again; with queue it runs in the same step.
+// TestIncidentCallBeyondTheLimitCostATurn: with the policy reject, a call
+// above the limit is refused even if the others have ended, and the model has
+// to request it again; with queue it runs in the same step.
 func TestIncidentCallBeyondTheLimitCostATurn(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		for policy, turns := range map[steplimit.Policy]int{steplimit.Reject: 3, steplimit.Queue: 2} {
@@ -70,8 +70,8 @@ func TestIncidentCallBeyondTheLimitCostATurn(t *testing.T) {
 	})
 }
 
-// TestIncidentApprovalUsedUpTheLimit: calls that need a person's approval are
-// split off before the cap.
+// TestIncidentApprovalUsedUpTheLimit: calls that need approval are separated
+// before the limit is applied.
 func TestIncidentApprovalUsedUpTheLimit(t *testing.T) {
 	calls := []llm.ToolCall{{ID: "1", Name: "delete"}, {ID: "2", Name: "delete"}, {ID: "3", Name: "search"}, {ID: "4", Name: "search"}}
 	m := &script{turns: []llm.Turn{{Message: llm.Message{ToolCalls: calls}}, {Message: llm.Message{Text: "done"}}}}
@@ -83,7 +83,7 @@ func TestIncidentApprovalUsedUpTheLimit(t *testing.T) {
 }
 
 // TestIncidentToolErrorEndedTheRun: unknown tools, invalid arguments and
-// failures are messages to the model.
+// failures are reported to the model.
 func TestIncidentToolErrorEndedTheRun(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		calls := []llm.ToolCall{{ID: "1", Name: "nosuch", Arguments: "{}"}, {ID: "2", Name: "search", Arguments: "{"}, {ID: "3", Name: "search", Arguments: "{}"}}
@@ -97,8 +97,8 @@ func TestIncidentToolErrorEndedTheRun(t *testing.T) {
 	})
 }
 
-// TestIncidentAbortLeftCallsOpen: a conversation that was saved with calls
-// that have no answer is repaired when it is gone on with.
+// TestIncidentAbortLeftCallsOpen: a conversation that was saved with
+// unanswered calls is repaired when it is continued.
 func TestIncidentAbortLeftCallsOpen(t *testing.T) {
 	history := []llm.Message{{Role: llm.RoleUser, Text: "go"}, {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "search", Arguments: `{"q": "x`}, {ID: "b", Name: "search"}}}}
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {

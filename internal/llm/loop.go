@@ -7,57 +7,57 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// The bounds where nothing else is said.
+// Defaults.
 const (
 	DefaultMaxTurns    = 10
 	DefaultMaxToolText = 256 << 10
-	DefaultMaxTools    = 512 // more than any vendor takes: theirs is the word that counts
+	DefaultMaxTools    = 512 // more than any vendor accepts: the vendor's own limit applies
 )
 
-// Loop runs conversations. Its fields are not to be changed while one runs.
+// Loop runs conversations. Its fields must not be changed while one runs.
 type Loop struct {
 	Model Model
 	Tools Toolset // nil: none
 
-	MaxTurns    int // of one run; in the last the model may call no tools. 0: DefaultMaxTurns
-	MaxToolText int // bytes of one tool's answer that the model is shown; the rest is cut with a word. 0: DefaultMaxToolText
-	MaxTools    int // more are an error; 0: DefaultMaxTools
+	MaxTurns    int // per run; in the last turn the model may not call tools. 0: DefaultMaxTurns
+	MaxToolText int // bytes of one tool's answer that the model sees; the rest is cut, with a note. 0: DefaultMaxToolText
+	MaxTools    int // more tools are an error; 0: DefaultMaxTools
 
-	Limit  steplimit.Options // of the tool calls of one turn; without a Logger it has this one
+	Limit  steplimit.Options // for the tool calls of one turn; it uses this Logger unless it has its own
 	Events Events
 	Logger *slog.Logger // nil: nothing is logged
 }
 
-// Input is what one run answers.
+// Input is the input of one run.
 type Input struct {
 	Model     string
 	System    string
 	MaxTokens int       // of one turn
-	History   []Message // what was said before; it is repaired where it has to be
+	History   []Message // earlier messages; repaired if necessary
 	Prompt    string
 }
 
-// Outcome is what came of a run. It is complete also when there is an error.
+// Outcome is the result of a run. It is complete even if there is an error.
 type Outcome struct {
-	Messages  []Message // the conversation with this run: save it
-	Text      string    // what the model said last, in this run
+	Messages  []Message // the conversation including this run: save it
+	Text      string    // the model's last text in this run
 	End       End
 	Turns     int
-	ToolCalls int // that the model asked for, executed or not
+	ToolCalls int // calls that the model requested, executed or not
 	Usage     Usage
 }
 
 // End says why a run ended.
 type End string
 
-// The ends. Aborted and Failed come with an error, the others without.
+// The ends. Aborted and Failed come with an error, the others do not.
 const (
 	Completed End = "completed"
-	MaxTurns  End = "max_turns"  // the model still called tools when it might not
-	MaxTokens End = "max_tokens" // its answer was cut off
-	Refused   End = "refusal"    // it, or the vendor's filter, would not answer
+	MaxTurns  End = "max_turns"  // the model still called tools in the last turn
+	MaxTokens End = "max_tokens" // the answer was cut off
+	Refused   End = "refusal"    // the model, or the vendor's filter, refused to answer
 	Aborted   End = "aborted"    // the context ended
-	Failed    End = "failed"     // the model or the list of tools could not be had
+	Failed    End = "failed"     // the model or the list of tools was not available
 )
 
 // Usage is the sum over the turns of a run.
@@ -66,17 +66,17 @@ type Usage struct {
 	OutputTokens int64
 }
 
-// Events are told what happens, one at a time, so that they need no lock.
+// Events receive what happens. Calls do not overlap, so they need no lock.
 // Each may be nil. Turns are numbered from 1.
 type Events struct {
 	Text      func(turn int, delta string)
-	TurnEnded func(turn int, t Turn, total Usage) // the model has said all of it, or has broken off; its tools come next
-	ToolBegan func(turn int, c ToolCall)          // each call that the step limit lets through
-	ToolEnded func(turn int, r steplimit.Result)  // each call of a step, however it ended
+	TurnEnded func(turn int, t Turn, total Usage) // the answer is complete or broke off; its tool calls come next
+	ToolBegan func(turn int, c ToolCall)          // for each call that the step limit admits
+	ToolEnded func(turn int, r steplimit.Result)  // for each call of a step, however it ended
 }
 
-// Run answers one prompt. The error is that of the context, or what made the
-// model or the list of tools fail; the outcome is to be saved in any case.
+// Run answers one prompt. The error is the context's, or that of the model or
+// the list of tools. Save the outcome in any case.
 func (l *Loop) Run(ctx context.Context, in Input) (Outcome, error) {
 	r, err := newRun(l, in)
 	if err != nil {

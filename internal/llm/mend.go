@@ -7,18 +7,18 @@ import (
 )
 
 // mender copies the beginning of a JSON text and completes it where it ends.
-// It looks only at what it needs for that: the caller checks the outcome.
+// It checks only what it needs for that: the caller validates the result.
 type mender struct {
 	in    string
 	at    int
 	out   []byte
-	wrong bool // it is no beginning of JSON
+	wrong bool // the text is not the beginning of JSON
 }
 
-// maxNesting is far beyond any arguments; it bounds the recursion.
+// maxNesting is far beyond usual arguments; it bounds the recursion.
 const maxNesting = 1000
 
-// over reports whether nothing follows but space.
+// over reports whether only space follows.
 func (m *mender) over() bool {
 	for m.at < len(m.in) && strings.IndexByte(" \t\r\n", m.in[m.at]) >= 0 {
 		m.copy()
@@ -31,7 +31,8 @@ func (m *mender) copy() {
 	m.at++
 }
 
-// value copies one value and reports whether there was enough of it to stand.
+// value copies a value, and reports whether enough of it was there to keep
+// it.
 func (m *mender) value(depth int) bool {
 	if m.over() {
 		return false
@@ -53,7 +54,7 @@ func (m *mender) value(depth int) bool {
 	}
 }
 
-// group copies an object or an array. A part that cannot stand is left out
+// group copies an object or an array. A part that cannot be kept is removed
 // again, with the comma before it.
 func (m *mender) group(depth int, end byte, part func(int) bool) {
 	m.copy()
@@ -105,8 +106,8 @@ func (m *mender) member(depth int) bool {
 	return m.value(depth)
 }
 
-// text copies a string; one that is cut is closed if it may be, without the
-// escape that it was cut in.
+// text copies a string. A cut string is closed if mayClose is set, without
+// the incomplete escape at its end.
 func (m *mender) text(mayClose bool) bool {
 	m.copy()
 	for m.at < len(m.in) {
@@ -136,8 +137,8 @@ func (m *mender) text(mayClose bool) bool {
 	return mayClose
 }
 
-// word copies a number or a literal; a cut literal is completed, a cut number
-// loses what makes it none.
+// word copies a number or a literal. A cut literal is completed; of a cut
+// number the invalid end is removed.
 func (m *mender) word() bool {
 	rest := m.in[m.at:]
 	n := strings.IndexAny(rest, ",]} \t\r\n")
@@ -158,12 +159,12 @@ func (m *mender) word() bool {
 	return number != ""
 }
 
-// Repair returns the conversation as both vendors take it: each call of the
-// assistant has one answer, right after it and in the order of the calls. A
-// call that has none was under way when everything stopped: its arguments are
-// completed where they were cut, and it is answered so. Answers to nothing and
-// messages that say nothing are left out. A conversation that needs no repair
-// comes back as it is, with the raw arguments of the model.
+// Repair returns the conversation in a form that both vendors accept: each
+// call of the assistant has one answer, directly after it and in the order of
+// the calls. A call without an answer was in flight when everything stopped:
+// its arguments are completed if they were cut, and it gets an answer that
+// says so. Answers without a call and empty messages are removed. A valid
+// conversation is returned unchanged, with the model's raw arguments.
 func Repair(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for i := 0; i < len(messages); i++ {
@@ -187,7 +188,7 @@ func Repair(messages []Message) []Message {
 	return out
 }
 
-// repairTurn is one turn of the assistant with the answers to its calls.
+// repairTurn repairs one turn of the assistant with the answers to its calls.
 func repairTurn(m Message, answers map[string]Message) []Message {
 	seen := map[string]bool{}
 	var calls []ToolCall
@@ -212,9 +213,9 @@ func repairTurn(m Message, answers map[string]Message) []Message {
 	return append([]Message{m}, told...)
 }
 
-// RepairArguments completes the arguments of a call that were cut off in the
-// middle, so that they are a JSON object: what is open is closed, what is half
-// said is left out, all else stays byte for byte. What cannot be completed is {}.
+// RepairArguments completes arguments that were cut off in the middle to a JSON
+// object: it closes what is open, drops incomplete parts, and keeps everything
+// else byte for byte. If that is impossible, it returns {}.
 func RepairArguments(raw string) string {
 	if checkObject(raw) == nil {
 		return raw

@@ -2,5 +2,5 @@ package llm_test
 
 import "os"
 
-// makePipe makes a folder: named pipes are no files here.
+// makePipe creates a folder: on Windows, named pipes are not files.
 func makePipe(path string) error { return os.Mkdir(path, 0o700) }

@@ -31,7 +31,7 @@ func TestRepairArguments(t *testing.T) {
 	}
 }
 
-// value draws any JSON value, written with spaces of any kind.
+// value generates any JSON value, with arbitrary spaces.
 func value(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		space := rapid.SampledFrom([]string{"", " ", "\n ", "\t"}).Draw(t, "space")
@@ -67,8 +67,8 @@ func object(depth int) *rapid.Generator[string] {
 	})
 }
 
-// TestEveryBeginningOfArgumentsIsRepaired : wherever they are cut, they become
-// an object; whole ones stay byte for byte.
+// TestEveryBeginningOfArgumentsIsRepaired: wherever arguments are cut, the
+// result is an object; complete ones stay unchanged byte for byte.
 func TestEveryBeginningOfArgumentsIsRepaired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := object(3).Draw(t, "arguments")
@@ -82,7 +82,7 @@ func TestEveryBeginningOfArgumentsIsRepaired(t *testing.T) {
 			t.Fatalf("%q became %q: %v", whole[:at], got, err)
 		}
 		if at > 0 && got == "{}" && strings.Count(whole[:at], ",") > 0 && strings.Count(whole[:at], `"`) == 4 && !strings.Contains(whole, `\`) {
-			// a first member that is complete must not be lost
+			// a complete first member must not be lost
 			var first map[string]json.RawMessage
 			if json.Unmarshal([]byte(whole[:strings.Index(whole, ",")]+"}"), &first) == nil && at > strings.Index(whole, ",") {
 				t.Fatalf("%q lost its first member", whole[:at])
@@ -91,7 +91,8 @@ func TestEveryBeginningOfArgumentsIsRepaired(t *testing.T) {
 	})
 }
 
-// TestNonsenseBecomesAnObject : what is no beginning of JSON does too.
+// TestNonsenseBecomesAnObject: text that is not the beginning of JSON becomes
+// one as well.
 func TestNonsenseBecomesAnObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := []byte(object(3).Draw(t, "arguments"))

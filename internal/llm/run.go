@@ -15,11 +15,11 @@ type run struct {
 	l        *Loop
 	in       Input
 	messages []Message
-	ids      map[string]bool // of all tool calls of the conversation
+	ids      map[string]bool // of all tool calls in the conversation
 	tools    []Tool
 	known    map[string]bool
 	turn     int
-	cut      bool // the turn was cut off at its limit of tokens
+	cut      bool // the turn was cut off at its token limit
 	limiter  *steplimit.Limiter
 	log      *slog.Logger
 	out      Outcome
@@ -53,14 +53,14 @@ func newRun(l *Loop, in Input) (*run, error) {
 	return r, err
 }
 
-// say tells of events one at a time.
+// say calls the events one at a time.
 func (r *run) say(f func()) {
 	r.events.Lock()
 	defer r.events.Unlock()
 	f()
 }
 
-// turns goes on until the model calls no tools, or may not.
+// turns continues until the model calls no tools, or may not call any.
 func (r *run) turns(ctx context.Context) (End, error) {
 	most := orDefault(r.l.MaxTurns, DefaultMaxTurns)
 	for r.turn = 1; ; r.turn++ {
@@ -90,7 +90,7 @@ func (r *run) turns(ctx context.Context) (End, error) {
 	}
 }
 
-// ending is why a turn without tool calls was the last.
+// ending returns the end for a last turn without tool calls.
 func ending(s StopReason) End {
 	switch s {
 	case StopLength:
@@ -108,8 +108,8 @@ func (r *run) failed(ctx context.Context, err error) (End, error) {
 	return Failed, err
 }
 
-// brokeOff closes a turn that did not come to its end: what was said stays,
-// and the calls that it had got to are answered, for they were not executed.
+// brokeOff completes a turn that broke off: its text is kept, and its calls
+// get answers saying that they were not executed.
 func (r *run) brokeOff(ctx context.Context, err error) (End, error) {
 	why := brokenText
 	if ctx.Err() != nil {
@@ -125,8 +125,8 @@ func (r *run) brokeOff(ctx context.Context, err error) (End, error) {
 	return r.failed(ctx, err)
 }
 
-// list asks for the tools. Once there was a list, a run goes on with it when
-// there is no new one.
+// list lists the tools. If a later list fails, the run continues with the
+// last one.
 func (r *run) list(ctx context.Context) error {
 	if r.l.Tools == nil {
 		return nil
@@ -152,8 +152,8 @@ func (r *run) list(ctx context.Context) error {
 	return nil
 }
 
-// stream runs one turn and puts what came of it into the conversation, also
-// of one that broke off.
+// stream runs one turn and adds the result to the conversation, even if the
+// turn broke off.
 func (r *run) stream(ctx context.Context, last bool) (Turn, error) {
 	q := Request{Model: r.in.Model, System: r.in.System, Messages: r.messages, Tools: r.tools, NoTools: last, MaxTokens: r.in.MaxTokens}
 	t, err := r.l.Model.Stream(ctx, q, func(delta string) {
@@ -162,7 +162,7 @@ func (r *run) stream(ctx context.Context, last bool) (Turn, error) {
 		}
 	})
 	if err == nil && ctx.Err() != nil && len(t.Message.ToolCalls) == 0 && t.Message.Text == "" {
-		err = ctx.Err() // a stream that ended early, and did not notice
+		err = ctx.Err() // a stream that ended early without an error
 	}
 	r.cut = t.StopReason == StopLength
 	r.take(&t.Message, err != nil)
@@ -175,15 +175,15 @@ func (r *run) stream(ctx context.Context, last bool) (Turn, error) {
 	return t, err
 }
 
-// take puts the model's message into the conversation. Its calls get ids
-// where they have none of their own: answers are told apart by them.
+// take adds the model's message to the conversation. Calls without unique IDs
+// get new ones, because answers refer to the ID.
 func (r *run) take(m *Message, broken bool) {
 	m.Role = RoleAssistant
 	calls := m.ToolCalls
 	m.ToolCalls = nil
 	for _, c := range calls {
 		if c.Name == "" && broken {
-			continue // it broke off before it had said which tool
+			continue // it broke off before the name of the tool
 		}
 		c.Name = cmp.Or(c.Name, unnamed)
 		if c.ID == "" || r.ids[c.ID] {
@@ -209,7 +209,7 @@ func (r *run) newID() string {
 	}
 }
 
-// execute runs the calls of a turn and puts the answers into the conversation,
+// execute runs the calls of a turn and adds the answers to the conversation,
 // in the order of the calls.
 func (r *run) execute(ctx context.Context, calls []ToolCall) {
 	step := make([]steplimit.Call, len(calls))

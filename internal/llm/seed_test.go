@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// The cases of the seed parallel-tool-execution, driven through the real loop
-// and the real protocols.
+// The cases of the seed parallel-tool-execution, with the real loop and the
+// real protocols.
 
 func TestSeedStepTracking(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
@@ -29,8 +29,8 @@ func TestSeedStepTracking(t *testing.T) {
 	})
 }
 
-// TestSeedLimitOfThree is the seed's example: five calls, a limit of three,
-// and the model calls the last two again in the next step.
+// TestSeedLimitOfThree is the seed's example: five calls, a limit of three;
+// the model repeats the last two in the next step.
 func TestSeedLimitOfThree(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		five := searches(1, 5)
@@ -41,7 +41,7 @@ func TestSeedLimitOfThree(t *testing.T) {
 			if r.Turn == 1 {
 				return llmtest.Reply{Calls: five}
 			}
-			var again []llm.ToolCall // what it was told to call again
+			var again []llm.ToolCall // the calls that it was told to repeat
 			for i, text := range answers(r.Messages) {
 				if text == refusal(five[i]) {
 					again = append(again, llm.ToolCall{ID: fmt.Sprintf("again_%d", i), Name: "search", Arguments: five[i].Arguments})
@@ -102,15 +102,15 @@ func TestSeedLimits(t *testing.T) {
 	}
 }
 
-// TestSeedProperty6 : for any set of tool calls up to the limit, they run in
-// parallel, and calls beyond the limit are queued or rejected.
+// TestSeedProperty6: any set of tool calls up to the limit runs in parallel,
+// and calls beyond the limit are queued or rejected.
 func TestSeedProperty6(t *testing.T) {
 	ctx := inTime(t)
 	rapid.Check(t, func(t *rapid.T) {
 		limit, asked := rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(1, 12).Draw(t, "calls")
 		policy := rapid.SampledFrom([]steplimit.Policy{steplimit.Reject, steplimit.Queue}).Draw(t, "policy")
 		var began, now, most atomic.Int32
-		together := make(chan struct{}) // open once as many run as may
+		together := make(chan struct{}) // closed once as many run as are allowed
 		b := tools("search")
 		b.do = func(ctx context.Context, c llm.ToolCall) (string, bool, error) {
 			most.Store(max(most.Load(), now.Add(1)))
@@ -166,7 +166,7 @@ func TestAnswersComeInTheOrderOfTheCalls(t *testing.T) {
 		calls := searches(1, 4)
 		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Text: "I look", Calls: calls, Chunk: 4, Mixed: v == llmtest.OpenAI}, llmtest.Reply{Text: "done"}))
 		b := tools("search")
-		ended := make([]chan struct{}, 5) // each call waits for the one after it
+		ended := make([]chan struct{}, 5) // each call waits for the next one
 		for i := range ended {
 			ended[i] = make(chan struct{})
 		}
@@ -206,7 +206,7 @@ func TestApprovalExemptAndLoad(t *testing.T) {
 	})
 }
 
-// TestLastTurn may call no tools; the tools stay declared.
+// TestLastTurn: it may not call tools; they stay declared.
 func TestLastTurn(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		s := llmtest.New(t, v, func(r llmtest.Request) llmtest.Reply {
@@ -241,7 +241,7 @@ func TestModelThatCallsToolsInItsLastTurn(t *testing.T) {
 		all := answers(out.Messages)
 		contains(t, all[len(all)-1], "last turn")
 		contains(t, log.String(), "last turn")
-		// the conversation can be gone on with: the endpoint is strict
+		// the conversation can be continued: the endpoint is strict
 		mustRun(t, llm.Loop{Model: s.Model(), Tools: b, MaxTurns: 1}, llm.Input{History: out.Messages, Prompt: "again"})
 	})
 }

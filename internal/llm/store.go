@@ -17,15 +17,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 )
 
-// Store keeps conversations, one file each: a line that says whose it is and
-// how many messages follow, and a line for each. Files are for the owner's eyes
-// alone, and are replaced as a whole. One session is saved by one at a time.
+// Store keeps conversations, one file each: a line with the session and the
+// number of messages, and a line for each message. Files are private to the
+// owner and are replaced atomically. A session must not be saved concurrently.
 type Store struct{ dir string }
 
 const (
 	storeFormat = "signalbox-conversation/1"
 	storeSuffix = ".jsonl"
-	maxStored   = 256 << 20 // bytes of a conversation, which is held in memory: far beyond what a model takes
+	maxStored   = 256 << 20 // bytes of a conversation, which is held in memory: far beyond what a model accepts
 )
 
 type storeHead struct {
@@ -36,7 +36,7 @@ type storeHead struct {
 }
 
 // CorruptError says that a conversation could not be read, and where its file
-// was put. The session has no conversation from then on.
+// was moved. The session then has no conversation.
 type CorruptError struct {
 	Session string
 	Path    string // where the file is now
@@ -49,7 +49,7 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// OpenStore opens the folder, and makes it where there is none.
+// OpenStore opens the folder, creating it if needed.
 func OpenStore(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder of conversations: %w", err)
@@ -59,8 +59,8 @@ func OpenStore(dir string) (*Store, error) {
 
 var plainSession = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
-// path is the file of a session. Names that a file system might take for
-// another one, or for a way out of the folder, are hashed.
+// path is the file of a session. A name that a file system might confuse with
+// another one, or that might leave the folder, is hashed.
 func (s *Store) path(session string) string {
 	name := session
 	if len(session) > 100 || !plainSession.MatchString(session) || strings.Contains(session, "..") {
@@ -87,8 +87,8 @@ func parseHead(line []byte) (storeHead, error) {
 	return h, nil
 }
 
-// Load returns a session's conversation, none where there is none. A file
-// that is damaged is set aside, and the error is a *CorruptError.
+// Load returns a session's conversation, nil if there is none. A damaged file
+// is set aside, and the error is a *CorruptError.
 func (s *Store) Load(session string) ([]Message, error) {
 	path := s.path(session)
 	info, err := os.Stat(path)
@@ -101,7 +101,7 @@ func (s *Store) Load(session string) ([]Message, error) {
 	var messages []Message
 	switch {
 	case !info.Mode().IsRegular():
-		err = errors.New("it is no plain file") // to read a pipe would take for ever
+		err = errors.New("it is no plain file") // reading a pipe would block for ever
 	case info.Size() > maxStored:
 		err = fmt.Errorf("it has %d bytes, %d at most", info.Size(), maxStored)
 	default:
@@ -144,7 +144,7 @@ func parse(b []byte, session string) ([]Message, error) {
 	return messages, nil
 }
 
-// Save replaces a session's conversation. It is on the disk when Save returns.
+// Save replaces a session's conversation. It is durable when Save returns.
 func (s *Store) Save(session string, messages []Message) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -165,7 +165,7 @@ func (s *Store) Save(session string, messages []Message) error {
 	return nil
 }
 
-// Remove forgets a session's conversation, if it has one.
+// Remove deletes a session's conversation, if it has one.
 func (s *Store) Remove(session string) error {
 	if err := os.Remove(s.path(session)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -173,8 +173,8 @@ func (s *Store) Remove(session string) error {
 	return nil
 }
 
-// replace writes a file so that there is the old one or the new one, whatever
-// happens in between. What a crash leaves is overwritten by the next.
+// replace writes a file so that the old or the new content exists at any
+// time. The next call overwrites what a crash leaves behind.
 func replace(path string, b []byte) error {
 	draft := path + ".new"
 	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

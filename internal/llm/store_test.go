@@ -30,7 +30,7 @@ func TestStoreKeepsConversations(t *testing.T) {
 		{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "x", Arguments: oddArguments}}},
 		{Role: llm.RoleTool, ToolID: "a", ToolName: "x", Text: "yes", IsError: true},
 	}
-	// Names that a file system might mix up, or take for a way out.
+	// Names that a file system might confuse or that might leave the folder.
 	names := []string{"nightly", "Nightly", "NIGHTLY", "../escape", "a/b", "a..b", "~x", "", strings.Repeat("n", 300), "größe"}
 	for i, name := range names {
 		if s.Exists(name) {
@@ -109,8 +109,8 @@ func TestStoreSetsDamagedFilesAside(t *testing.T) {
 	}
 }
 
-// TestStoreReadsPlainFilesAlone : a pipe would never end, a huge file would
-// not fit.
+// TestStoreReadsPlainFilesAlone: a pipe would never end, a huge file would
+// not fit into memory.
 func TestStoreReadsPlainFilesAlone(t *testing.T) {
 	s, dir := openStore(t)
 	for name, put := range map[string]func(path string) error{
@@ -131,14 +131,14 @@ func TestStoreReadsPlainFilesAlone(t *testing.T) {
 	}
 }
 
-// TestStoreFailsLoudly : what could not be saved is an error, and the old
-// conversation stays.
+// TestStoreFailsLoudly: a failed save is an error, and the old conversation
+// is kept.
 func TestStoreFailsLoudly(t *testing.T) {
 	s, dir := openStore(t)
 	if err := s.Save("s", []llm.Message{{Role: llm.RoleUser, Text: "one"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "s.jsonl.new"), 0o700); err != nil { // where the draft is to be
+	if err := os.Mkdir(filepath.Join(dir, "s.jsonl.new"), 0o700); err != nil { // the draft would be written here
 		t.Fatal(err)
 	}
 	if err := s.Save("s", nil); err == nil || !strings.Contains(err.Error(), `session "s" could not be saved`) {

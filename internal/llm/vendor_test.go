@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/openai"
 )
 
-// fails runs one prompt that has to fail with a ModelError.
+// fails runs one prompt that must fail with a ModelError.
 func fails(t *testing.T, m llm.Model) *llm.ModelError {
 	t.Helper()
 	out, err := (&llm.Loop{Model: m}).Run(inTime(t), llm.Input{Model: "m", Prompt: "go"})
@@ -113,7 +113,7 @@ func TestNonsenseOfAnEndpoint(t *testing.T) {
 			"a very long one": "data: " + strings.Repeat("z", 40<<20),
 		} {
 			if v == llmtest.Anthropic && len(raw) > 1<<20 {
-				continue // its lines are read as the other's are; one proof takes a second
+				continue // this line is parsed like the other vendor's; one test takes a second
 			}
 			t.Run(name, func(t *testing.T) {
 				s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Raw: raw}))
@@ -127,8 +127,8 @@ func TestNonsenseOfAnEndpoint(t *testing.T) {
 	})
 }
 
-// TestSomethingElseAnswers : a page or a whole answer is not taken for a stream
-// that broke off.
+// TestSomethingElseAnswers: a web page or a complete answer is not reported as
+// a stream that broke off.
 func TestSomethingElseAnswers(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		for kind, body := range map[string]string{"text/html; charset=utf-8": "<html>Sign in</html>", "application/json": `{"choices":[]}`} {
@@ -138,8 +138,8 @@ func TestSomethingElseAnswers(t *testing.T) {
 	})
 }
 
-// TestEndpointThatSendsOn : neither the key nor the conversation goes to
-// another place than the one that was named.
+// TestEndpointThatSendsOn: neither the key nor the conversation goes to
+// another host than the configured one.
 func TestEndpointThatSendsOn(t *testing.T) {
 	asked := make(chan http.Header, 8)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { asked <- q.Header }))
@@ -194,8 +194,9 @@ func TestBaseURLs(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotRead : keys and addresses come from the configuration
-// alone; what a shell has set for other programs must not redirect an agent.
+// TestEnvironmentIsNotRead: keys and addresses come only from the
+// configuration; variables that a shell sets for other programs must not
+// redirect an agent.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	for _, k := range []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"} {
 		t.Setenv(k, "http://127.0.0.1:1/")
@@ -216,7 +217,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	})
 }
 
-// TestNamesThatAVendorDoesNotTake are mapped, and found back.
+// TestNamesThatAVendorDoesNotTake: they are mapped, and mapped back.
 func TestNamesThatAVendorDoesNotTake(t *testing.T) {
 	long := "browser__" + strings.Repeat("take_a_picture_of_", 8)
 	names := []string{"search", "rest__weather.now", "rest__weather/now", "rest__weather_now", "größe", long, long + "x"}
@@ -246,8 +247,8 @@ func TestNamesThatAVendorDoesNotTake(t *testing.T) {
 	})
 }
 
-// TestSchemasThatAreNone : one tool that is badly described does not keep the
-// vendor from all the others.
+// TestSchemasThatAreNone: one tool with an invalid schema does not make the
+// vendor refuse all the others.
 func TestSchemasThatAreNone(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		for _, schema := range []string{`{"type":"array"}`, `{"type":["object","null"],"properties":null}`, `null`, `7`, ``} {

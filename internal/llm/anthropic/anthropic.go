@@ -1,5 +1,5 @@
-// Package anthropic is a model behind an endpoint that speaks Anthropic's
-// messages.
+// Package anthropic is a model behind an endpoint with Anthropic's messages
+// protocol.
 package anthropic
 
 import (
@@ -16,23 +16,22 @@ import (
 // VendorURL is the base URL of Anthropic itself.
 const VendorURL = "https://api.anthropic.com"
 
-// version of the messages that are spoken here.
+// version of the messages protocol.
 const version = "2023-06-01"
 
-// DefaultMaxTokens bounds a turn where nothing else is said: the vendor
-// demands a number.
+// DefaultMaxTokens limits a turn by default: the vendor requires a limit.
 const DefaultMaxTokens = 8192
 
-// Options say where the endpoint is, with or without a /v1.
+// Options describe the endpoint; the URL may end with /v1.
 type Options = wire.Options
 
-// Model speaks messages.
+// Model implements the messages protocol.
 type Model struct {
 	endpoint *wire.Endpoint
-	cache    bool // each turn sends the whole conversation again, which the vendor's cache makes cheap
+	cache    bool // each turn resends the whole conversation, which the vendor's cache makes cheap
 }
 
-// New makes a Model. It does not ask the endpoint for anything.
+// New makes a Model. It sends no request.
 func New(o Options) (*Model, error) {
 	header := http.Header{"Anthropic-Version": {version}}
 	if o.APIKey != "" {
@@ -43,7 +42,7 @@ func New(o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Model{endpoint: e, cache: strings.HasSuffix("."+e.Host, ".anthropic.com")}, nil // others may not know of it
+	return &Model{endpoint: e, cache: strings.HasSuffix("."+e.Host, ".anthropic.com")}, nil // others may not support it
 }
 
 // Stream runs one turn.
@@ -58,15 +57,15 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (l
 	return a.turn(), err
 }
 
-// answer is a turn that is still coming.
+// answer is a turn in progress.
 type answer struct {
 	gather *wire.Gather
-	whole  map[int64]string // the input of a call that came in one piece
+	whole  map[int64]string // input of calls that arrived in one piece
 	stop   wire.Text
 	usage  usage
 }
 
-// event is one of the stream.
+// event is an event of the stream.
 type event struct {
 	Type    wire.Text  `json:"type"`
 	Index   wire.Count `json:"index"`
@@ -89,7 +88,7 @@ type event struct {
 	Usage usage `json:"usage"`
 }
 
-// usage has the totals so far; some endpoints leave out those of the input.
+// usage has the totals so far; some endpoints leave out the input.
 type usage struct {
 	Input         wire.Count `json:"input_tokens"`
 	CacheRead     wire.Count `json:"cache_read_input_tokens"`
@@ -136,8 +135,8 @@ func (a *answer) event(data []byte) error {
 	return nil
 }
 
-// block begins a block. Thoughts and the vendor's own tools are not asked for
-// and are passed over.
+// block begins a block. Thinking and the vendor's own tools are not requested
+// and are skipped.
 func (a *answer) block(index int64, e event) error {
 	switch e.Block.Type {
 	case "text":
@@ -150,8 +149,8 @@ func (a *answer) block(index int64, e event) error {
 		if err := a.gather.Named(c, string(e.Block.ID), string(e.Block.Name)); err != nil {
 			return err
 		}
-		// That is {} where parts follow; a tool that takes nothing, and some
-		// endpoints with any tool, leave it at that.
+		// The input is {} if parts follow. For a tool without arguments, and at some
+		// endpoints for any tool, no parts follow.
 		if a.whole == nil {
 			a.whole = map[int64]string{}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/anthropic"
 )
 
-// said streams these events and returns what was asked.
+// said streams these events, and returns the turn and the request.
 func said(t *testing.T, r llm.Request, events ...string) (llm.Turn, map[string]any) {
 	t.Helper()
 	var asked map[string]any
@@ -52,8 +52,8 @@ func said(t *testing.T, r llm.Request, events ...string) (llm.Turn, map[string]a
 	return turn, asked
 }
 
-// TestBlocks : thoughts are passed over, an input may come in one piece, and
-// the tokens of the cache count.
+// TestBlocks: thinking is skipped, an input may arrive in one piece, and
+// cached tokens count.
 func TestBlocks(t *testing.T) {
 	turn, _ := said(t, llm.Request{},
 		`{"type":"message_start","message":{"id":"x","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"cache_read_input_tokens":40,"cache_creation_input_tokens":500,"output_tokens":1}}}`,
@@ -83,8 +83,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOneTurnAreOneMessage, with what the user says after them. Text
-// that the vendor refuses is left out.
+// TestAnswersOfOneTurnAreOneMessage: the next user text is in the same
+// message. Text that the vendor refuses is left out.
 func TestAnswersOfOneTurnAreOneMessage(t *testing.T) {
 	history := []llm.Message{
 		{Role: llm.RoleUser, Text: "go"}, {Role: llm.RoleUser, Text: "go on"},
@@ -112,8 +112,8 @@ func TestAnswersOfOneTurnAreOneMessage(t *testing.T) {
 	}
 }
 
-// TestVendorCaches : the vendor itself is asked to cache the conversation;
-// other endpoints are not sent what they may not know.
+// TestVendorCaches: only the vendor itself is asked to cache the
+// conversation, because other endpoints may not support it.
 func TestVendorCaches(t *testing.T) {
 	for base, want := range map[string]bool{"": true, "https://api.anthropic.com/v1": true, "https://proxy.example/": false, "https://notanthropic.com": false} {
 		var body map[string]any

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/wire"
 )
 
-// request is the body that asks for a turn.
+// request is the request body of a turn.
 type request struct {
 	Model        string        `json:"model"`
 	MaxTokens    int           `json:"max_tokens"`
@@ -57,17 +57,17 @@ func newRequest(r llm.Request, names *wire.Names) request {
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, tool{Name: names.Vendor(t.Name), Description: t.Description, InputSchema: wire.Schema(t.Schema)})
 	}
-	// The tools stay declared in a turn that may call none: the conversation
-	// speaks of them, and the vendor's cache begins with them.
+	// The tools stay declared even in a turn that may not call any: the
+	// conversation mentions them, and the vendor's cache begins with them.
 	if len(q.Tools) > 0 && r.NoTools {
 		q.ToolChoice = &toolChoice{Type: "none"}
 	}
 	return q
 }
 
-// messages are the conversation in the vendor's words, in which user and
-// assistant take turns: the answers to all calls of a turn, and what the user
-// says after them, are one message of the user.
+// messages converts the conversation to the vendor's format, in which user
+// and assistant alternate: the answers to all calls of a turn, and the next
+// user text, are one user message.
 func messages(list []llm.Message, names *wire.Names) []message {
 	var out []message
 	for _, m := range list {
@@ -96,7 +96,7 @@ func messages(list []llm.Message, names *wire.Names) []message {
 	return out
 }
 
-// said leaves out text that is none: the vendor refuses it.
+// said leaves out blank text, which the vendor refuses.
 func said(text string) []block {
 	if strings.TrimSpace(text) == "" {
 		return nil

@@ -52,7 +52,7 @@ func parseChat(body []byte) (Request, error) {
 			return r, fmt.Errorf("tool %q of type %q", t.Function.Name, t.Type)
 		}
 	}
-	var open []string // calls that wait for their answer
+	var open []string // calls without an answer so far
 	for i, m := range q.Messages {
 		if len(open) > 0 && m.Role != "tool" {
 			return r, fmt.Errorf("message %d: calls %v have no answer before it", i, open)
@@ -100,7 +100,7 @@ func chatRefusal(status int, message string) any {
 	return map[string]any{"error": map[string]any{"message": message, "type": "invalid_request_error", "param": nil, "code": code}}
 }
 
-// chat streams the reply and reports whether it came to its end.
+// chat streams the reply, and reports whether it reached its end.
 func (o *out) chat(r Request) bool {
 	chunk := func(delta map[string]any, finish any) {
 		o.event("", map[string]any{

@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// hanging is a comment of the protocol, after which nothing more comes.
+// hanging is a comment of the protocol, after which nothing more is sent.
 const hanging = ": nothing more\n\n"
 
-// watch tells when a client has digested all that came before the end of an
-// answer that hangs: it reads on only when it has.
+// watch notices when a client has processed everything before the end of a
+// hanging answer: only then does it read on.
 type watch struct {
 	*http.Transport
 	s *Server
@@ -40,7 +40,7 @@ func (b *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hung closes the channel of the answer that hangs.
+// hung closes the channel of the hanging answer.
 func (s *Server) hung() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,7 +115,7 @@ func messagesRefusal(status int, message string) any {
 	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
 }
 
-// messages streams the reply and reports whether it came to its end.
+// messages streams the reply, and reports whether it reached its end.
 func (o *out) messages(r Request) bool {
 	o.event("message_start", map[string]any{"type": "message_start", "message": map[string]any{
 		"id": fmt.Sprintf("msg_%d", o.turn), "type": "message", "role": "assistant", "model": r.Model, "content": []any{},

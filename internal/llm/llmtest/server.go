@@ -32,13 +32,13 @@ var Vendors = []Vendor{OpenAI, Anthropic}
 // Key is the API key that the server's Model sends.
 const Key = "sk-test-0123456789"
 
-// What each turn costs.
+// Usage of each turn.
 const (
 	InputTokens  = 11
 	OutputTokens = 7
 )
 
-// Request is what was asked, in neutral words.
+// Request is a request, independent of the vendor.
 type Request struct {
 	Turn       int // from 1
 	Model      string
@@ -51,21 +51,21 @@ type Request struct {
 	Header     http.Header
 }
 
-// Reply is what the model answers.
+// Reply is the model's answer.
 type Reply struct {
 	Text  string
 	Calls []llm.ToolCall
-	Chunk int    // bytes of one part of text or arguments; 0: all in one
-	Stop  string // the vendor's word; "": the one that fits
-	Mixed bool   // the parts of several calls come in turns
+	Chunk int    // bytes per part of text or arguments; 0: one part
+	Stop  string // the vendor's value; "": the matching one
+	Mixed bool   // parts of several calls alternate
 
-	Status int    // of a refusal; 0: none
-	Body   string // of a refusal; "": the vendor's form, with Text as its message
+	Status int    // of an error; 0: none
+	Body   string // of an error; "": the vendor's form, with Text as its message
 	Header http.Header
 
-	Break bool          // the connection ends after text and calls
-	Hang  chan struct{} // nothing comes after text and calls; closed when the client has digested those
-	Raw   string        // sent as it is, instead of all else
+	Break bool          // the connection breaks after text and calls
+	Hang  chan struct{} // nothing follows text and calls; closed when the client has processed those
+	Raw   string        // sent unchanged, instead of everything else
 }
 
 // Server is the endpoint.
@@ -81,7 +81,7 @@ type Server struct {
 	hang     chan struct{}
 }
 
-// New starts one that answers each turn as answer says.
+// New starts a server that answers each turn with answer.
 func New(t testing.TB, v Vendor, answer func(Request) Reply) *Server {
 	t.Helper()
 	s := &Server{Vendor: v, t: t, answer: answer}
@@ -96,15 +96,15 @@ func New(t testing.TB, v Vendor, answer func(Request) Reply) *Server {
 	return s
 }
 
-// Script answers one turn after the other, and the last one again and again.
+// Script answers one turn after the other, and repeats the last answer.
 func Script(replies ...Reply) func(Request) Reply {
 	return func(r Request) Reply { return replies[min(r.Turn, len(replies))-1] }
 }
 
-// Model is the model behind it. It does not try again.
+// Model is the model behind the server. It does not retry.
 func (s *Server) Model() llm.Model { return s.Patient(-1) }
 
-// Patient is the model behind it, which tries again that often.
+// Patient is the model behind the server, with this many retries.
 func (s *Server) Patient(retries int) llm.Model {
 	var m llm.Model
 	var err error
@@ -119,14 +119,14 @@ func (s *Server) Patient(retries int) llm.Model {
 	return m
 }
 
-// Requests are those so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Last is the newest.
+// Last returns the newest request.
 func (s *Server) Last() Request {
 	all := s.Requests()
 	if len(all) == 0 {
@@ -138,7 +138,7 @@ func (s *Server) Last() Request {
 func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
-		return // it went away
+		return // the client has disconnected
 	}
 	path, key := "/v1/chat/completions", q.Header.Get("Authorization") == "Bearer "+Key
 	parse, stream, refusal := parseChat, (*out).chat, chatRefusal
@@ -216,7 +216,7 @@ func (o *out) event(name string, v any) {
 	_ = o.rc.Flush()
 }
 
-// parts cuts s, between characters.
+// parts cuts s between characters.
 func (o *out) parts(s string) []string {
 	if o.reply.Chunk == 0 || s == "" {
 		return []string{s}
@@ -232,7 +232,8 @@ func (o *out) parts(s string) []string {
 	return all
 }
 
-// each hands out the parts of all calls, one call after the other or in turns.
+// each passes on the parts of all calls, one call after the other or
+// alternating.
 func (o *out) each(f func(call int, first bool, part string)) {
 	parts := make([][]string, len(o.reply.Calls))
 	most := 0

@@ -21,14 +21,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// Limits on what an endpoint may send.
+// Limits on answers of an endpoint.
 const (
-	maxAnswer  = 32 << 20 // bytes of one answer; a gateway lets 16 MiB pass
-	maxRefusal = 64 << 10 // bytes of a refusal that are read
+	maxAnswer  = 32 << 20 // bytes of one answer; a gateway allows 16 MiB
+	maxRefusal = 64 << 10 // bytes of an error response that are read
 )
 
-// carrier makes the HTTP requests: it adds who calls, and turns refusals into
-// errors that say what the server said.
+// carrier makes the HTTP requests. It adds the caller's headers, and converts
+// error responses to errors with the server's message.
 type carrier struct {
 	base      http.RoundTripper
 	endpoint  *url.URL
@@ -45,25 +45,25 @@ func newCarrier(endpoint *url.URL, o *Options) *carrier {
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout:     time.Minute,
-		// A connection that was kept may be dead, and then it is not known what
-		// became of a call; a new one costs next to nothing without TLS.
+		// A kept connection may be dead, and then the outcome of a call is unknown;
+		// without TLS a new connection is cheap.
 		DisableKeepAlives: endpoint.Scheme == "http",
 	}
 	return &carrier{
 		endpoint: endpoint, token: o.Token, execution: o.Execution, trace: o.Trace,
-		base: handshake.ToDirector(base, endpoint.String(), o.Token), // who has a token has it of a director
+		base: handshake.ToDirector(base, endpoint.String(), o.Token), // a token implies a director
 	}
 }
 
-// client follows no redirects: the token is for this endpoint alone.
+// client follows no redirects, because the token is only for this endpoint.
 func (c *carrier) client() *http.Client {
 	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// CloseIdleConnections is for http.Client.
+// CloseIdleConnections is called by http.Client.
 func (c *carrier) CloseIdleConnections() { (&http.Client{Transport: c.base}).CloseIdleConnections() }
 
-// speak sets the version of the protocol for requests that name none.
+// speak sets the protocol version for requests that name none.
 func (c *carrier) speak(version string) { c.version.Store(&version) }
 
 func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -97,10 +97,10 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refused reads a refusal. What the SDK knows to handle passes on: errors of
-// JSON-RPC, and a session that the server no longer has.
+// refused reads an error response. What the SDK handles is passed on:
+// JSON-RPC errors, and a session that the server no longer has.
 func (c *carrier) refused(req *http.Request, res *http.Response) (*http.Response, error) {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // what was read of it is what there is to show
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // whatever was read is shown
 	res.Body.Close()
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	var said struct {
@@ -122,11 +122,11 @@ func (c *carrier) refused(req *http.Request, res *http.Response) (*http.Response
 	return nil, r
 }
 
-// Refused says that the server answered and would not serve.
+// Refused says that the server answered but refused to serve.
 type Refused struct {
-	Status  int    // of HTTP
-	Code    string // of Signalbox, where it is one
-	Message string // what the server said, for people
+	Status  int    // HTTP status
+	Code    string // Signalbox's error code, if it is one
+	Message string // the server's message, for people
 }
 
 func (r *Refused) Error() string {
@@ -137,7 +137,8 @@ func (r *Refused) Error() string {
 	return s
 }
 
-// plain is the beginning of a text on one line, without what does not print.
+// plain is the beginning of a text on one line, without unprintable
+// characters.
 func plain(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
 	if len(s) > 300 {
@@ -148,7 +149,7 @@ func plain(s string) string {
 
 var errTooLarge = errors.New("the answer is larger than 32 MiB")
 
-// bounded fails once more than left bytes were read.
+// bounded fails after left bytes were read.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -162,8 +163,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wire is a transport whose answers to tools/list and tools/call are kept as
-// they came. The SDK would read them into types of its own, which refuse
+// wire is a transport that keeps answers to tools/list and tools/call as they
+// arrived. The SDK would decode them to types of its own, which refuse
 // unknown kinds of content, round large numbers and sort the keys of schemas.
 type wire struct {
 	inner   mcp.Transport
@@ -171,20 +172,20 @@ type wire struct {
 	heard   func(token string, p progress)
 
 	mu   sync.Mutex
-	open map[jsonrpc.ID]request     // asked and not answered
-	kept map[string]json.RawMessage // answers by the token of the request
+	open map[jsonrpc.ID]request     // requests without an answer yet
+	kept map[string]json.RawMessage // answers, by the token of the request
 }
 
-// request is one whose answer is to be kept.
+// request is a request whose answer must be kept.
 type request struct{ method, token string }
 
-// hollow is what the SDK is given in place of the answer.
+// hollow is what the SDK gets in place of the answer.
 var hollow = map[string]json.RawMessage{
 	"tools/list": json.RawMessage(`{"tools":[]}`),
 	"tools/call": json.RawMessage(`{"content":[]}`),
 }
 
-// progress is a word on how far a request is.
+// progress is a progress report for a request.
 type progress struct {
 	Token    any     `json:"progressToken"`
 	Message  string  `json:"message"`
@@ -213,7 +214,7 @@ func (w *wire) take(token string) json.RawMessage {
 	return raw
 }
 
-// forget drops what is left of a request that failed.
+// forget drops what is stored for a failed request.
 func (w *wire) forget(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,8 +254,8 @@ func (c *wireConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	switch r := m.(type) {
 	case *jsonrpc.Request:
-		// Here, because the SDK tells of progress beside the answer, and so
-		// perhaps after it.
+		// Handled here, because the SDK reports progress concurrently with the
+		// answer, possibly after it.
 		var p progress
 		if r.Method == "notifications/progress" && json.Unmarshal(r.Params, &p) == nil {
 			token, _ := p.Token.(string)
@@ -268,7 +269,7 @@ func (c *wireConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// keep puts an answer aside that was asked for by token.
+// keep stores an answer whose request has a token.
 func (c *wireConn) keep(r *jsonrpc.Response) *jsonrpc.Response {
 	var hello struct {
 		Version string `json:"protocolVersion"`
@@ -277,7 +278,7 @@ func (c *wireConn) keep(r *jsonrpc.Response) *jsonrpc.Response {
 	defer c.w.mu.Unlock()
 	q, ok := c.w.open[r.ID]
 	if !ok {
-		// The SDK tells the version only to a connection of its own kind.
+		// The SDK passes the version only to its own type of connection.
 		if json.Unmarshal(r.Result, &hello) == nil && hello.Version != "" {
 			c.w.carrier.speak(hello.Version)
 		}

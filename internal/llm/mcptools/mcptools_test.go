@@ -25,10 +25,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// long bounds every wait; none is meant to take that long.
+// long bounds every wait; no wait should take that long.
 const long = time.Minute
 
-// server is an MCP server of the SDK with a tool that does what a test says.
+// server is an MCP server of the SDK, whose tools do what a test says.
 type server struct {
 	t    *testing.T
 	url  string
@@ -40,7 +40,7 @@ type server struct {
 	mcp  *mcp.Server
 	http *http.Server
 	done chan struct{} // closed when http has ended
-	died chan struct{} // closed at the end; what hangs in a handler waits for it too
+	died chan struct{} // closed at the end; hanging handlers wait for it too
 }
 
 func newServer(t *testing.T, opts *mcp.StreamableHTTPOptions) *server {
@@ -61,7 +61,7 @@ func (s *server) tool(name string, f mcp.ToolHandler) {
 	s.mcp.AddTool(&mcp.Tool{Name: name, Description: "does " + name, InputSchema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`)}, f)
 }
 
-// start serves, at the same address as before where there was one.
+// start serves, at the same address as before if there was one.
 func (s *server) start() *server {
 	s.t.Helper()
 	addr := s.addr
@@ -91,8 +91,8 @@ func (s *server) start() *server {
 	return s
 }
 
-// freeAddr is outside the range from which the kernel gives ports away, so that
-// it is still free when a server comes back.
+// freeAddr returns an address outside the range of ephemeral ports, so that it
+// is still free when a server restarts.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for range 200 {
@@ -145,8 +145,8 @@ func text(s string) mcp.ToolHandler {
 	}
 }
 
-// Tools are listed as their server describes them, narrowed to those allowed,
-// and called with the arguments as the model wrote them, in both eras.
+// Tools are listed as their server describes them, restricted to the allowed
+// ones, and called with the arguments as the model wrote them, in both eras.
 func TestListsAndCalls(t *testing.T) {
 	for era, opts := range map[string]*mcp.StreamableHTTPOptions{"with sessions": nil, "stateless": {Stateless: true}, "json": {JSONResponse: true}} {
 		t.Run(era, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestListsAndCalls(t *testing.T) {
 	}
 }
 
-// scripted answers JSON-RPC by hand, for answers that the SDK's server would
-// not give.
+// scripted answers JSON-RPC by hand, for answers that the SDK's server does
+// not produce.
 func scripted(t *testing.T, answer func(method string) string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,7 +218,8 @@ func scripted(t *testing.T, answer func(method string) string) string {
 	return s.URL
 }
 
-// Every kind of content becomes text, known or not; numbers keep their digits.
+// Every kind of content becomes text, known or unknown; numbers keep their
+// digits.
 func TestContentKinds(t *testing.T) {
 	png := strings.Repeat("A", 400)
 	for want, result := range map[string]string{
@@ -241,7 +242,7 @@ func TestContentKinds(t *testing.T) {
 	}
 }
 
-// What a tool or its server says of a failure is what the model is told.
+// The model gets the tool's or server's own text about a failure.
 func TestFailuresAreText(t *testing.T) {
 	for want, body := range map[string]string{
 		"it is broken":                          `"result":{"isError":true,"content":[{"type":"text","text":"it is broken"}]}`,
@@ -256,7 +257,7 @@ func TestFailuresAreText(t *testing.T) {
 	}
 }
 
-// A refusal is told in the server's own words, without the token.
+// A refusal is reported in the server's own words, without the token.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		status     int
@@ -299,7 +300,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// Progress goes to the call that it is of.
+// Progress goes to its own call.
 func TestProgress(t *testing.T) {
 	s := newServer(t, nil)
 	s.tool("slow", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -329,7 +330,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// The server is told when a caller goes away, and others go on.
+// The server is told when a caller cancels, and other calls continue.
 func TestCancel(t *testing.T) {
 	s := newServer(t, nil)
 	began, ended := make(chan struct{}), make(chan struct{})
@@ -363,8 +364,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A server that is started again is found again; a call that it may have
-// carried out is not sent twice.
+// After a server restart the toolset reconnects; a call that may have been
+// executed is not sent again.
 func TestServerRestarts(t *testing.T) {
 	s := newServer(t, nil)
 	calls, began := 0, make(chan struct{}, 1)
@@ -397,7 +398,7 @@ func TestServerRestarts(t *testing.T) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		time.Sleep(20 * time.Millisecond) // it is away for a moment; the caller looks for it until it is back
+		time.Sleep(20 * time.Millisecond) // the server is down for a moment; the caller retries until it is back
 		s.start()
 	}()
 	if got, _ := call("count"); got != "2" {
@@ -423,7 +424,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// Calls run side by side in one session.
+// Calls run concurrently in one session.
 func TestSideBySide(t *testing.T) {
 	s := newServer(t, nil)
 	const n = 8
@@ -447,7 +448,8 @@ func TestSideBySide(t *testing.T) {
 	wg.Wait()
 }
 
-// The end is told to the server, which can hand on what the session holds.
+// Close ends the session at the server, which can then release what the
+// session holds.
 func TestCloseEndsTheSession(t *testing.T) {
 	s := newServer(t, nil)
 	s.tool("x", text("y"))
@@ -462,7 +464,7 @@ func TestCloseEndsTheSession(t *testing.T) {
 	}
 }
 
-// Too many tools are an error, not a cut list.
+// Too many tools are an error; the list is not cut.
 func TestTooManyTools(t *testing.T) {
 	var all []string
 	for i := range 1001 {

@@ -8,7 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/mcptools"
 )
 
-// A list that is none is an error on one line, however much a server says.
+// An invalid list is an error on one line, however long the server's answer
+// is.
 func TestListsThatAreNone(t *testing.T) {
 	for want, body := range map[string]string{
 		"what it answered is no list of tools": `"result":{"tools":"none"}`,
@@ -21,7 +22,7 @@ func TestListsThatAreNone(t *testing.T) {
 	}
 }
 
-// What a tool answered is not only called a lost connection.
+// An unusable answer of a tool is not reported as a lost connection.
 func TestAnswersThatAreNone(t *testing.T) {
 	for want, body := range map[string]string{
 		"The tool x answered, but what it answered is no tool's result.": `"result":{"content":"just a text"}`,

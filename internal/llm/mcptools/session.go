@@ -21,8 +21,8 @@ type session struct {
 	broken atomic.Bool
 }
 
-// session returns a session that is not known to be broken, and looks for the
-// server for as long as Patience where it is not there.
+// session returns a session that is not known to be broken. If the server is
+// unreachable, it retries for as long as Patience.
 func (t *Tools) session(ctx context.Context) (*session, error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -57,9 +57,9 @@ func (t *Tools) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// connect begins a session. The era of the protocol that has sessions comes
-// first: at their end the server hands on at once what it holds for them. A
-// server of the newer era alone is spoken to in that.
+// connect begins a session. It tries the protocol era with sessions first,
+// because at the end of a session the server releases at once what it holds.
+// If the server supports only the newer era, that is used.
 func (t *Tools) connect(ctx context.Context) (*session, error) {
 	s, err := t.connectAs(ctx, "2025-11-25")
 	var refused *Refused
@@ -89,8 +89,8 @@ func (t *Tools) connectAs(ctx context.Context, version string) (*session, error)
 	return &session{ClientSession: cs, wire: w}, nil
 }
 
-// drop gives a session up after an error of the connection; it reports false
-// for an error that says nothing against it.
+// drop closes a session after an error of its connection. It returns false if
+// the error is not about the connection.
 func (t *Tools) drop(s *session, err error) bool {
 	var refused *Refused
 	if spoken(err) != nil || errors.As(err, &refused) && !unsent(err) {
@@ -100,8 +100,8 @@ func (t *Tools) drop(s *session, err error) bool {
 	return true
 }
 
-// spoken is the error that the server itself answered with. The SDK marks what
-// could not be sent with such an error too.
+// spoken is the JSON-RPC error that the server itself sent. The SDK also wraps
+// send failures in such an error.
 func spoken(err error) *jsonrpc.Error {
 	var said *jsonrpc.Error
 	var transport *url.Error
@@ -111,7 +111,7 @@ func spoken(err error) *jsonrpc.Error {
 	return said
 }
 
-// unsent reports that a request cannot have been carried out.
+// unsent reports whether a request certainly was not executed.
 func unsent(err error) bool {
 	var dial *net.OpError
 	var refused *Refused
@@ -119,7 +119,7 @@ func unsent(err error) bool {
 		errors.As(err, &refused) && refused.Code == "unavailable"
 }
 
-// explain makes an error of the connection one that a person can act on.
+// explain converts an error of the connection to one that says what to do.
 func (t *Tools) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -137,7 +137,7 @@ func (t *Tools) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("the tools at %s cannot be used: %w", t.shown, brief{err})
 }
 
-// brief is an error in which a server may have said what it likes.
+// brief shortens an error that may contain arbitrary text of a server.
 type brief struct{ error }
 
 func (b brief) Error() string { return plain(b.error.Error()) }

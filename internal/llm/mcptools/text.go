@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// block is one content block, of whatever kind.
+// block is a content block of any kind.
 type block struct {
 	Type     string   `json:"type"`
 	Text     string   `json:"text"`
@@ -27,9 +27,8 @@ type resource struct {
 	Blob     string  `json:"blob"` // base64
 }
 
-// readResult makes text of what a tool answered: text as it stands, other
-// content by its kind, type and size, and the structured content where there
-// is no text.
+// readResult converts a tool's answer to text: text unchanged, other content
+// as its kind, type and size, and the structured content if there is no text.
 func readResult(raw json.RawMessage) (text string, isError bool, err error) {
 	var res struct {
 		Type       string            `json:"resultType"`
@@ -63,7 +62,7 @@ func readResult(raw json.RawMessage) (text string, isError bool, err error) {
 	return strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"), res.IsError, nil
 }
 
-// text shows a block whose JSON has so many bytes.
+// text formats a block; size is the length of its JSON.
 func (b block) text(size int) string {
 	switch b.Type {
 	case "text":
@@ -85,7 +84,7 @@ func (b block) text(size int) string {
 	return note("content of kind "+plain(b.Type), b.MIMEType, bytesText(size)+" of JSON")
 }
 
-// note puts what is known of a block into brackets.
+// note puts what is known about a block into brackets.
 func note(parts ...string) string {
 	var known []string
 	for _, p := range parts {
@@ -98,5 +97,5 @@ func note(parts ...string) string {
 
 func bytesText(n int) string { return fmt.Sprintf("%d bytes", n) }
 
-// decodedSize is how many bytes a text in base64 stands for.
+// decodedSize is the number of bytes that a base64 text encodes.
 func decodedSize(s string) int { return len(strings.TrimRight(s, "=")) * 3 / 4 }

@@ -23,33 +23,34 @@ import (
 type Options struct {
 	URL       string // of the MCP endpoint, streamable HTTP
 	Token     string // Authorization: Bearer; "": none
-	Execution string // queue_id of the execution in which tools are called; "": none
-	Trace     string // traceparent of what the calls are a part of; "": none
+	Execution string // queue_id of the execution that calls the tools; "": none
+	Trace     string // traceparent of the calls; "": none
 
-	// Allowed narrows the tools; nil: all of them.
+	// Allowed restricts the tools; nil: all.
 	Allowed func(name string) bool
-	// Progress is told how far a call is, before the call returns and one word at
-	// a time. It must return soon: all calls wait for it.
+	// Progress is called with the progress of a call, before the call returns.
+	// Calls do not overlap. It must return quickly, because all calls wait for
+	// it.
 	Progress func(call llm.ToolCall, text string)
-	// Patience is how long an endpoint that is not there is looked for, so
-	// that a director may be started again in the middle of a run; default 30 s.
+	// Patience is how long to retry an unreachable endpoint, so that a director
+	// may restart in the middle of a run; default 30 s.
 	Patience time.Duration
 }
 
-// Tools is an llm.Toolset. Make one with New, and Close it.
+// Tools is an llm.Toolset. Make one with New, and call Close.
 type Tools struct {
 	o       Options
-	shown   string // the URL without what may be secret
+	shown   string // the URL without parts that may be secret
 	carrier *carrier
 	client  *mcp.Client
-	last    atomic.Int64 // number of the newest request
+	last    atomic.Int64 // number of the last request
 
-	turn chan struct{} // holds one token, for who looks after the session
+	turn chan struct{} // a semaphore that guards the session
 	now  *session      // guarded by turn
 
 	mu       sync.Mutex
-	progress map[string]func(text string) // by the token of the request
-	offered  []string                     // names in the newest list, allowed or not
+	progress map[string]func(text string) // by token of the request
+	offered  []string                     // names in the last list, allowed or not
 }
 
 // maxTools and maxPages bound a list of tools.
@@ -58,7 +59,7 @@ const (
 	maxPages = 100
 )
 
-// New prepares a toolset; it connects at the first use.
+// New makes a toolset; it connects on first use.
 func New(o Options) (*Tools, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -76,18 +77,18 @@ func New(o Options) (*Tools, error) {
 	return t, nil
 }
 
-// Close ends the session, so that the server hands on what it holds for it.
+// Close ends the session, so that the server releases what it holds.
 func (t *Tools) Close() {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if t.now != nil {
-		_ = t.now.Close() // the server finds out by itself where it cannot be told
+		_ = t.now.Close() // if the server cannot be reached, the session times out
 		t.now = nil
 	}
 	t.carrier.client().CloseIdleConnections()
 }
 
-// Tools lists the tools that may be called.
+// Tools lists the allowed tools.
 func (t *Tools) Tools(ctx context.Context) ([]llm.Tool, error) {
 	all, err := t.list(ctx)
 	if err != nil {
@@ -96,8 +97,8 @@ func (t *Tools) Tools(ctx context.Context) ([]llm.Tool, error) {
 	return all, nil
 }
 
-// Offered are the names of all tools of the newest list, also of those that
-// Options.Allowed leaves out. It is empty before the first.
+// Offered returns the names of all tools in the last list, including those
+// that Options.Allowed leaves out. It is empty before the first list.
 func (t *Tools) Offered() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +118,7 @@ func (t *Tools) list(ctx context.Context) ([]llm.Tool, error) {
 	}
 }
 
-// listWait bounds one listing; calls are bounded by the server.
+// listWait bounds one listing; the server bounds calls.
 const listWait = 30 * time.Second
 
 var errNoList = errors.New("no list of tools within 30s")
@@ -169,8 +170,8 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 
 func (t *Tools) allowed(name string) bool { return t.o.Allowed == nil || t.o.Allowed(name) }
 
-// Call runs a tool. A call is sent again only where the server cannot have
-// carried it out: it was not reached, or no longer knew the session.
+// Call runs a tool. A call is sent again only if the server certainly did not
+// execute it: the server was unreachable, or no longer knew the session.
 func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) {
 	if !t.allowed(c.Name) {
 		return fmt.Sprintf("There is no tool %s.", plain(c.Name)), true, nil
@@ -197,7 +198,7 @@ func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) 
 		case unsent(err) && tries < 5:
 			t.drop(s, err)
 		case said != nil:
-			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil //nolint:nilerr // the model is told
+			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil //nolint:nilerr // reported to the model
 		case t.drop(s, err):
 			return lost(c.Name, err), true, nil
 		default:
@@ -206,11 +207,11 @@ func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) 
 	}
 }
 
-// lost tells of a call whose connection ended, which may have been another
-// call's doing.
+// lost describes a call whose connection ended, possibly because of another
+// call.
 func lost(name string, err error) string {
 	text := "The connection was lost while " + name + " ran: whether it was carried out is not known."
-	if strings.Contains(err.Error(), errTooLarge.Error()) { // the SDK keeps the text alone
+	if strings.Contains(err.Error(), errTooLarge.Error()) { // the SDK keeps only the text
 		text += " An answer was larger than 32 MiB; ask for less at a time."
 	}
 	return text
@@ -226,7 +227,7 @@ func (t *Tools) callOn(ctx context.Context, s *session, c llm.ToolCall, args jso
 		return "", false, err
 	}
 	text, isError, err := readResult(s.wire.take(token))
-	if err != nil { // the connection is not to blame
+	if err != nil { // the error is not about the connection
 		return fmt.Sprintf("The tool %s answered, but %v.", c.Name, err), true, nil
 	}
 	return text, isError, nil
@@ -234,7 +235,7 @@ func (t *Tools) callOn(ctx context.Context, s *session, c llm.ToolCall, args jso
 
 func (t *Tools) token() string { return "call-" + strconv.FormatInt(t.last.Add(1), 10) }
 
-// listen has the progress of a request go to that call; to none at its end.
+// listen passes the progress of a request to its call, until the call ends.
 func (t *Tools) listen(token string, c llm.ToolCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,7 +246,7 @@ func (t *Tools) listen(token string, c llm.ToolCall) {
 	t.progress[token] = func(text string) { t.o.Progress(c, text) }
 }
 
-// heard takes a word on how far the request with the token is.
+// heard receives a progress report for the request with the token.
 func (t *Tools) heard(token string, p progress) {
 	t.mu.Lock()
 	tell := t.progress[token]

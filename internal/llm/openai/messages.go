@@ -5,7 +5,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/wire"
 )
 
-// request is the body that asks for a turn.
+// request is the request body of a turn.
 type request struct {
 	Model               string         `json:"model"`
 	Messages            []message      `json:"messages"`
@@ -23,7 +23,7 @@ type streamOptions struct {
 
 type message struct {
 	Role       string  `json:"role"`
-	Content    *string `json:"content,omitempty"` // all but an assistant's have one, if an empty one
+	Content    *string `json:"content,omitempty"` // required, even if empty, except for the assistant
 	ToolCalls  []call  `json:"tool_calls,omitempty"`
 	ToolCallID string  `json:"tool_call_id,omitempty"`
 }
@@ -67,8 +67,8 @@ func (m *Model) request(r llm.Request, names *wire.Names) request {
 	return q
 }
 
-// messages are the conversation in the vendor's words. Arguments go back in
-// the model's own bytes.
+// messages converts the conversation to the vendor's format. Arguments are
+// sent back in the model's own bytes.
 func messages(r llm.Request, names *wire.Names) []message {
 	var out []message
 	if r.System != "" {

@@ -1,5 +1,5 @@
-// Package openai is a model behind any endpoint that speaks OpenAI's chat
-// completions: the vendor's own, or one of the many that are compatible.
+// Package openai is a model behind an endpoint with OpenAI's chat completions
+// API: the vendor's own, or one of the many compatible ones.
 package openai
 
 import (
@@ -18,19 +18,19 @@ import (
 // VendorURL is the base URL of OpenAI itself.
 const VendorURL = "https://api.openai.com/v1"
 
-// Options say where the endpoint is.
+// Options describe the endpoint.
 type Options = wire.Options
 
-// Model speaks chat completions.
+// Model implements chat completions.
 type Model struct {
 	endpoint *wire.Endpoint
-	// What the endpoint turned out not to know, for all later turns.
-	oldLimit atomic.Bool // max_completion_tokens: it wants max_tokens
-	newLimit atomic.Bool // max_tokens: it wants max_completion_tokens
+	// Fields that the endpoint turned out not to support, for all later turns.
+	oldLimit atomic.Bool // max_completion_tokens: the endpoint wants max_tokens
+	newLimit atomic.Bool // max_tokens: the endpoint wants max_completion_tokens
 	noUsage  atomic.Bool // stream_options
 }
 
-// New makes a Model. It does not ask the endpoint for anything.
+// New makes a Model. It sends no request.
 func New(o Options) (*Model, error) {
 	header := http.Header{}
 	if o.APIKey != "" {
@@ -42,8 +42,8 @@ func New(o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{endpoint: e}
-	// The vendor's newer models refuse max_tokens; most compatible endpoints
-	// know nothing else.
+	// The vendor's newer models refuse max_tokens; most compatible endpoints know
+	// only that.
 	m.oldLimit.Store(!strings.HasSuffix("."+e.Host, ".openai.com") && !strings.HasSuffix("."+e.Host, ".azure.com"))
 	return m, nil
 }
@@ -60,8 +60,8 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (l
 	}
 }
 
-// learn notes what an endpoint says it does not know, and reports whether
-// it is new. Each thing is learnt once, so that this comes to an end.
+// learn records which field an endpoint does not support, and reports whether
+// that is new. Each field is learnt at most once, so that the retries end.
 func (m *Model) learn(err error) bool {
 	var e *llm.ModelError
 	if !errors.As(err, &e) || (e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity) {
@@ -79,7 +79,7 @@ func (m *Model) learn(err error) bool {
 	return false
 }
 
-// answer is a turn that is still coming.
+// answer is a turn in progress.
 type answer struct {
 	gather  *wire.Gather
 	stop    wire.Text
@@ -107,12 +107,12 @@ type usage struct {
 	Details    json.RawMessage `json:"prompt_tokens_details"`
 }
 
-// cached is how much of the prompt the endpoint had in its cache.
+// cached is how many tokens of the prompt were in the endpoint's cache.
 func (u usage) cached() int64 {
 	var d struct {
 		Cached wire.Count `json:"cached_tokens"`
 	}
-	_ = json.Unmarshal(u.Details, &d) // another form does not say it
+	_ = json.Unmarshal(u.Details, &d) // other forms do not have it
 	return min(int64(d.Cached), int64(u.Prompt))
 }
 
@@ -157,8 +157,8 @@ func (a *answer) event(data []byte) error {
 	return nil
 }
 
-// call takes a part of a tool call. Parts belong together by their index; an
-// endpoint that numbers all calls 0 tells them apart by a new id and name.
+// call adds a part of a tool call. Parts belong together by their index; if
+// an endpoint numbers all calls 0, a new ID and name begin a new call.
 func (a *answer) call(d callPart) error {
 	c, id, name := a.gather.At(int64(d.Index)), string(d.ID), string(d.Function.Name)
 	if c == nil || id != "" && c.ID != "" && id != c.ID && name != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/openai"
 )
 
-// endpoint answers with a status and a body of its own kind.
+// endpoint is a fake endpoint that answers with a status and a body.
 func endpoint(t *testing.T, answer func(asked map[string]any) (int, string)) (*openai.Model, *[]map[string]any) {
 	t.Helper()
 	var asked []map[string]any
@@ -60,8 +60,8 @@ func stream(t *testing.T, m *openai.Model) llm.Turn {
 	return turn
 }
 
-// TestEndpointsKnowDifferentFields : what one refuses is left out or said
-// otherwise, from then on.
+// TestEndpointsKnowDifferentFields: a refused field is omitted or replaced
+// from then on.
 func TestEndpointsKnowDifferentFields(t *testing.T) {
 	m, asked := endpoint(t, func(q map[string]any) (int, string) {
 		if q["stream_options"] != nil {
@@ -82,7 +82,7 @@ func TestEndpointsKnowDifferentFields(t *testing.T) {
 	}
 }
 
-// TestEndpointThatRefusesEverything is not asked for ever.
+// TestEndpointThatRefusesEverything: the retries end.
 func TestEndpointThatRefusesEverything(t *testing.T) {
 	m, asked := endpoint(t, func(map[string]any) (int, string) {
 		return 400, `{"error":{"message":"neither stream_options nor max_tokens nor max_completion_tokens"}}`
@@ -93,7 +93,7 @@ func TestEndpointThatRefusesEverything(t *testing.T) {
 	}
 }
 
-// TestToolCallsOfCompatibleEndpoints come in many shapes.
+// TestToolCallsOfCompatibleEndpoints: calls arrive in many shapes.
 func TestToolCallsOfCompatibleEndpoints(t *testing.T) {
 	call := func(c string) string {
 		return `{"choices":[{"index":0,"delta":{"tool_calls":[` + c + `]}}]}`
@@ -118,7 +118,7 @@ func TestToolCallsOfCompatibleEndpoints(t *testing.T) {
 	}
 }
 
-// What was in the endpoint's cache is told apart, where it tells that, and never more than all.
+// Cached input is counted separately, if the endpoint reports it, and never exceeds the input.
 func TestInputThatWasCached(t *testing.T) {
 	for details, want := range map[string]int64{"": 0, `,"prompt_tokens_details":{"cached_tokens":4}`: 4, `,"prompt_tokens_details":{"cached_tokens":400}`: 5, `,"prompt_tokens_details":[]`: 0, `,"prompt_tokens_details":null`: 0, `,"prompt_tokens_details":"4"`: 0} {
 		m, _ := endpoint(t, func(map[string]any) (int, string) {
@@ -139,7 +139,7 @@ func TestRefusalOfTheVendor(t *testing.T) {
 	}
 }
 
-// TestVendorTakesTheNewField : OpenAI itself is never sent max_tokens.
+// TestVendorTakesTheNewField: OpenAI itself is never sent max_tokens.
 func TestVendorTakesTheNewField(t *testing.T) {
 	var body map[string]any
 	client := &http.Client{Transport: trip(func(q *http.Request) (*http.Response, error) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	maxAnswer  = 64 << 20 // of one turn: some endpoints send half a kilobyte a token
+	maxAnswer  = 64 << 20 // per turn: some endpoints send half a kilobyte per token
 	maxRefusal = 1 << 20
 )
 
-// ErrTooMuch says that an endpoint answered more than any turn can be.
+// ErrTooMuch says that an endpoint sent more than any turn can be.
 var ErrTooMuch = errors.New("the endpoint answers more than 64 MiB in one turn")
 
-// bound keeps the reader of a body from what no turn and no error can be.
+// bound limits how much of a body can be read.
 func bound(res *http.Response) {
 	if res.StatusCode >= http.StatusBadRequest {
 		res.Body = cut{io.LimitReader(res.Body, maxRefusal), res.Body}
@@ -29,8 +29,8 @@ func bound(res *http.Response) {
 	}
 }
 
-// unended says why an answer has no end. Most that are no stream of events come
-// from something else than the endpoint that was meant.
+// unended explains why an answer has no end. Most answers that are not event
+// streams come from something other than the intended endpoint.
 func unended(res *http.Response) error {
 	if res.StatusCode >= 300 {
 		to := "elsewhere"
@@ -70,7 +70,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Bounds of one turn.
+// Limits of one turn.
 const (
 	maxCalls   = 1024
 	maxContent = 8 << 20 // bytes of text and arguments; a million tokens are about half of that
@@ -81,7 +81,7 @@ var (
 	errContent = errors.New("the model says more than 8 MiB in one turn")
 )
 
-// Gather puts a turn together from its parts.
+// Gather assembles a turn from its parts.
 type Gather struct {
 	names *Names
 	emit  func(string)
@@ -91,18 +91,18 @@ type Gather struct {
 	size  int
 }
 
-// Call is a tool call whose arguments are still coming.
+// Call is a tool call whose arguments are still arriving.
 type Call struct {
 	ID, Name  string
 	Arguments strings.Builder
 }
 
-// NewGather makes one that hands on the text as it comes.
+// NewGather makes a Gather that passes the text on as it arrives.
 func NewGather(names *Names, emit func(string)) *Gather {
 	return &Gather{names: names, emit: emit, at: map[int64]*Call{}}
 }
 
-// Text takes a part of the text.
+// Text adds a part of the text.
 func (g *Gather) Text(delta string) error {
 	if delta == "" {
 		return nil
@@ -117,14 +117,14 @@ func (g *Gather) Text(delta string) error {
 	return nil
 }
 
-// Named notes what a call is called, unless it is known.
+// Named sets the ID and name of a call, unless they are known.
 func (g *Gather) Named(c *Call, id, name string) error {
 	c.ID = cmp.Or(c.ID, id)
 	c.Name = cmp.Or(c.Name, name)
 	return g.grow(id + name)
 }
 
-// Arguments takes a part of a call's arguments.
+// Arguments adds a part of a call's arguments.
 func (g *Gather) Arguments(c *Call, delta string) error {
 	if err := g.grow(delta); err != nil {
 		return err
@@ -140,10 +140,10 @@ func (g *Gather) grow(delta string) error {
 	return nil
 }
 
-// At is the call with that index, nil if there is none yet.
+// At is the call with this index, nil if there is none yet.
 func (g *Gather) At(index int64) *Call { return g.at[index] }
 
-// Begin begins a call, with that index from now on.
+// Begin begins a call, which has this index from now on.
 func (g *Gather) Begin(index int64) (*Call, error) {
 	if len(g.calls) >= maxCalls {
 		return nil, errCalls
@@ -154,7 +154,7 @@ func (g *Gather) Begin(index int64) (*Call, error) {
 	return c, nil
 }
 
-// Message is what has come so far, with the tools' own names.
+// Message is what has arrived so far, with the tools' own names.
 func (g *Gather) Message() llm.Message {
 	m := llm.Message{Role: llm.RoleAssistant, Text: g.text.String()}
 	for _, c := range g.calls {

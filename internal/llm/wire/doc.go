@@ -1,3 +1,3 @@
-// Package wire is what the models' protocols have in common: names and ids
-// that vendors take, bounds on what they answer, and errors without secrets.
+// Package wire is what the models' protocols have in common: names and IDs
+// that vendors accept, limits on their answers, and errors without secrets.
 package wire

@@ -17,26 +17,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/retryafter"
 )
 
-// Options say where a model's endpoint is. Nothing is read from the environment.
+// Options describe a model's endpoint. Nothing is read from the environment.
 type Options struct {
-	BaseURL string       // with its version where it has one, such as /v1; "": the vendor's
-	APIKey  string       // "": none is sent
-	Client  *http.Client // nil: one with the usual proxies
-	Retries int          // of a request that got no answer, or 408, 409, 429 or 5xx; 0: 2, negative: none
+	BaseURL string       // including its version if it has one, such as /v1; "": the vendor's
+	APIKey  string       // "": no key is sent
+	Client  *http.Client // nil: a client with the usual proxies
+	Retries int          // after no answer, 408, 409, 429 or 5xx; 0: 2, negative: none
 
-	Heard func(status int, h http.Header) // told of each answer, before its body is read; may be nil
+	Heard func(status int, h http.Header) // called for each answer, before its body is read; may be nil
 }
 
 const (
 	defaultRetries = 2
-	firstPause     = 500 * time.Millisecond // before a request is made again; twice as long each time
+	firstPause     = 500 * time.Millisecond // before the first retry; doubled each time
 	longestPause   = 8 * time.Second
-	longestWish    = time.Minute // of an endpoint that says when to come again
+	longestWish    = time.Minute // longest accepted Retry-After of an endpoint
 	maxEvent       = 16 << 20    // bytes of one event
 )
 
-// Endpoint is where turns are asked for: each is one POST, which is answered with
-// a stream of events.
+// Endpoint answers turns: each is one POST, whose response is a stream of events.
 type Endpoint struct {
 	Host    string // as in its URL, without the port
 	url     string
@@ -44,11 +43,11 @@ type Endpoint struct {
 	client  *http.Client
 	retries int
 	heard   func(int, http.Header)
-	secrets []string // not to be shown: the key, and a password in the URL
+	secrets []string // values to mask: the key, and a password in the URL
 }
 
-// NewEndpoint is the one at path below o's base URL; vendor is an example of one,
-// for the error. The header goes with each request.
+// NewEndpoint returns the endpoint at path below o's base URL; vendor is an
+// example URL for the error. The header is sent with each request.
 func NewEndpoint(o Options, vendor, path string, header http.Header) (*Endpoint, error) {
 	base, err := url.Parse(o.BaseURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
@@ -64,8 +63,8 @@ func NewEndpoint(o Options, vendor, path string, header http.Header) (*Endpoint,
 	if e.retries = max(o.Retries, 0); o.Retries == 0 {
 		e.retries = defaultRetries
 	}
-	// No redirects: keys and conversations are for the endpoint that was named, and
-	// Go takes only some headers away from another.
+	// No redirects: keys and conversations are only for the configured endpoint,
+	// and Go removes only some headers for another host.
 	client := http.Client{Transport: http.DefaultTransport}
 	if o.Client != nil {
 		client = *o.Client
@@ -75,15 +74,16 @@ func NewEndpoint(o Options, vendor, path string, header http.Header) (*Endpoint,
 	return e, nil
 }
 
-// Error is an event of a stream that says that the turn failed. What has Event in
-// it is an error of the endpoint.
+// Error is an event of a stream that says that the turn failed. Event contains
+// the endpoint's error.
 type Error struct{ Event []byte }
 
 func (e Error) Error() string { return string(e.Event) }
 
-// Stream asks for a turn with body as JSON, and hands on the data of each event.
-// The events end with one that is [DONE], or with the answer; ended then tells
-// whether the turn did, too. Errors are ctx's own or an *llm.ModelError.
+// Stream requests a turn with body as JSON, and passes on the data of each
+// event. The events end with [DONE] or with the response; ended then reports
+// whether the turn is complete, too. The error is ctx's own or an
+// *llm.ModelError.
 func (e *Endpoint) Stream(ctx context.Context, body any, event func(data []byte) error, ended func() bool) error {
 	asked, err := json.Marshal(body)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *Endpoint) Stream(ctx context.Context, body any, event func(data []byte)
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= http.StatusBadRequest {
-		said, _ := io.ReadAll(res.Body) // a part of it serves as well
+		said, _ := io.ReadAll(res.Body) // a partial body is fine
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -131,7 +131,7 @@ func read(body io.Reader, event func([]byte) error) error {
 	return nil
 }
 
-// ask makes the request, again where that may help.
+// ask makes the request, with retries if they may help.
 func (e *Endpoint) ask(ctx context.Context, body []byte) (*http.Response, error) {
 	for n := 0; ; n++ {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
@@ -150,7 +150,7 @@ func (e *Endpoint) ask(ctx context.Context, body []byte) (*http.Response, error)
 			return res, err
 		}
 		pause := min(firstPause<<n, longestPause)
-		pause -= rand.N(pause / 4) // so that those who were refused together do not come again together
+		pause -= rand.N(pause / 4) // jitter, so that clients that were refused together do not retry together
 		if err == nil {
 			pause = wish(res.Header, pause)
 			_ = res.Body.Close()
@@ -163,8 +163,8 @@ func (e *Endpoint) ask(ctx context.Context, body []byte) (*http.Response, error)
 	}
 }
 
-// passing tells whether the same request may be answered soon. An endpoint that
-// knows better says so.
+// passing reports whether a retry may succeed soon. An endpoint's own statement
+// has precedence.
 func passing(res *http.Response) bool {
 	if wait, ok := RetryAfter(res.Header); ok && wait > longestWish && res.StatusCode == http.StatusTooManyRequests {
 		return false
@@ -179,8 +179,8 @@ func passing(res *http.Response) bool {
 	return s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooManyRequests || s >= http.StatusInternalServerError
 }
 
-// wish is how long the endpoint wants the next request to wait, otherwise if it
-// says nothing or too much.
+// wish is how long the endpoint wants the next request to wait; otherwise, if
+// it gives no time or one that is too long.
 func wish(h http.Header, otherwise time.Duration) time.Duration {
 	said, ok := RetryAfter(h)
 	if !ok || said > longestWish {
@@ -189,15 +189,15 @@ func wish(h http.Header, otherwise time.Duration) time.Duration {
 	return said
 }
 
-// RetryAfter is how long an endpoint says that it is to be left alone, false where
-// it says nothing of use.
+// RetryAfter returns how long an endpoint wants to be left alone; false if it
+// gives no usable time.
 func RetryAfter(h http.Header) (time.Duration, bool) {
 	wait, ok := retryafter.Of(h, time.Now())
 	return wait, ok && wait >= 0 && wait < retryafter.Longest
 }
 
-// Text is a member of an event that is a string. Some endpoints have something else
-// there, which is passed over.
+// Text is a string in an event. Some endpoints put another type there, which is
+// ignored.
 type Text string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -208,7 +208,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Count is a member of an event that is a number, as Text is a string.
+// Count is a number in an event. Other types are ignored, as in Text.
 type Count int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -219,13 +219,13 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Schema is what a tool takes, with its members as they are written. A tool that
-// says nothing takes an empty object, and all take an object: a vendor refuses all
-// of a request for one schema that is of something else.
+// Schema is a tool's schema, with its members unchanged. A tool without a schema
+// takes an empty object, and all schemas must be objects: a vendor refuses the
+// whole request because of one schema of another type.
 func Schema(raw json.RawMessage) map[string]any {
 	s := map[string]any{"type": "object", "properties": struct{}{}}
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &members) // no object: no members
+	_ = json.Unmarshal(raw, &members) // not an object: no members
 	for k, v := range members {
 		if k != "type" && string(v) != "null" {
 			s[k] = v

@@ -20,7 +20,7 @@ func TestWhenAnEndpointWantsToBeAskedAgain(t *testing.T) {
 		{"Retry-After", "7", 7 * time.Second},
 		{"Retry-After", "0.5", 500 * time.Millisecond},
 		{"Retry-After-Ms", "20", 20 * time.Millisecond},
-		{"Retry-After", "3600", own}, // who asks waits for an answer
+		{"Retry-After", "3600", own}, // the caller is waiting for an answer
 		{"Retry-After", "-1", own},
 		{"Retry-After", "soon", own},
 		{"Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT", own},
@@ -43,7 +43,7 @@ func TestWhatIsAskedAgain(t *testing.T) {
 			t.Errorf("%d: %v", status, got)
 		}
 	}
-	for wait, want := range map[string]bool{"60": true, "61": false, "soon": true} { // a far moment is for who asked to wait for
+	for wait, want := range map[string]bool{"60": true, "61": false, "soon": true} { // a longer time is left to the caller
 		if got := passing(&http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {wait}}}); got != want {
 			t.Errorf("429 for %s: %v", wait, got)
 		}
@@ -55,8 +55,8 @@ func TestWhatIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestEveryRequestIsWhole : the body and the headers go out again, and nothing
-// of an answer that did not count is read.
+// TestEveryRequestIsWhole: each retry sends the body and the headers again,
+// and nothing of a failed answer is used.
 func TestEveryRequestIsWhole(t *testing.T) {
 	var asked []string
 	client := &http.Client{Transport: trip(func(q *http.Request) (*http.Response, error) {
@@ -96,7 +96,7 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// TestOddMembersArePassedOver : some endpoints have parts of a text as a list, or
+// TestOddMembersArePassedOver: some endpoints send parts of a text as a list, or
 // numbers as strings.
 func TestOddMembersArePassedOver(t *testing.T) {
 	var v struct {

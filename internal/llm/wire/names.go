@@ -9,22 +9,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm"
 )
 
-// maxName is how long a tool's name may be at the stricter vendor.
+// maxName is the maximum length of a tool's name at the stricter vendor.
 const maxName = 64
 
 var vendorForm = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 func vendorName(name string) bool { return len(name) <= maxName && vendorForm.MatchString(name) }
 
-// Names gives tools names that vendors take (1 to 64 letters, digits, hyphens
-// and underscores) and finds them back. A name that is fit stays as it is. The
-// others get a part of their hash, so that a name is the same in each turn and
-// no two tools share one, whatever other tools there are.
+// Names maps tools' names to names that vendors accept (1 to 64 letters,
+// digits, hyphens and underscores), and back. Valid names stay unchanged.
+// Other names get a part of their hash, so that the mapping is the same in
+// each turn and unique, whatever other tools there are.
 type Names struct {
 	to, from map[string]string
 }
 
-// NewNames names these tools.
+// NewNames maps the names of these tools.
 func NewNames(tools []llm.Tool) *Names {
 	n := &Names{to: map[string]string{}, from: map[string]string{}}
 	var odd []string
@@ -43,7 +43,8 @@ func NewNames(tools []llm.Tool) *Names {
 	return n
 }
 
-// free is a name that no tool has: one could be called what another's becomes.
+// free returns a name that no tool has: a tool could have the name that
+// another's is mapped to.
 func (n *Names) free(name string) string {
 	for digits := 8; ; digits += 8 {
 		v := fitted(name, maxName, digits)
@@ -53,8 +54,8 @@ func (n *Names) free(name string) string {
 	}
 }
 
-// Vendor is what the tool is called at the vendor. Tools of earlier turns
-// that are no more have a name too.
+// Vendor is the tool's name at the vendor. Tools of earlier turns that no
+// longer exist are mapped too.
 func (n *Names) Vendor(name string) string {
 	if v, ok := n.to[name]; ok {
 		return v
@@ -65,8 +66,8 @@ func (n *Names) Vendor(name string) string {
 	return fitted(name, maxName, 8)
 }
 
-// Tool is the tool that the vendor's name stands for. A name that stands for
-// none stays as it is.
+// Tool returns the tool for a vendor's name. An unknown name is returned
+// unchanged.
 func (n *Names) Tool(vendor string) string {
 	if name, ok := n.from[vendor]; ok {
 		return name
@@ -74,8 +75,9 @@ func (n *Names) Tool(vendor string) string {
 	return vendor
 }
 
-// ID makes the id of a call fit for both vendors (1 to 40 of the same
-// characters as names): a conversation may have begun at another one.
+// ID converts the ID of a call to one that both vendors accept (1 to 40 of
+// the same characters as names): the conversation may have begun at another
+// vendor.
 func ID(id string) string {
 	if len(id) <= 40 && vendorName(id) {
 		return id
@@ -83,7 +85,7 @@ func ID(id string) string {
 	return fitted(id, 40, 16)
 }
 
-// fitted replaces what is not fit and ends in a part of the hash of all of it.
+// fitted replaces invalid characters and appends a part of the name's hash.
 func fitted(s string, most, digits int) string {
 	sum := sha256.Sum256([]byte(s))
 	tail := "_" + hex.EncodeToString(sum[:])[:digits]

@@ -54,8 +54,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNamesThatPretend : a tool that is called what another's name becomes
-// does not take its place.
+// TestNamesThatPretend: a tool that has the name that another tool's is
+// mapped to does not replace that tool.
 func TestNamesThatPretend(t *testing.T) {
 	v := named("a.b").Vendor("a.b")
 	n := named("a.b", v)
@@ -107,7 +107,8 @@ func TestGatherBoundsCalls(t *testing.T) {
 	}
 }
 
-// TestGatherBoundsContent : a conversation keeps what a turn says.
+// TestGatherBoundsContent: the content becomes part of the conversation, so
+// it is limited.
 func TestGatherBoundsContent(t *testing.T) {
 	g := NewGather(named(), nil)
 	c, err := g.Begin(0)
