@@ -23,7 +23,7 @@ func TestExpand(t *testing.T) {
 		{"", "", false},
 		{"$A $ {A} {A}", "$A $ {A} {A}", false},
 		{"x${A}y${EMPTY}z", "xoneyz", true},
-		{"${B_2}", "${A}", true}, // what a variable holds is not looked at
+		{"${B_2}", "${A}", true}, // values of variables are not expanded
 		{"$${A} ${A}", "${A} one", true},
 		{"${GONE:-two} ${EMPTY:-${A} ${A:-x} ${GONE:-}", "two ${A one ", true},
 		{"${env:A}${keep.A}${keep.}", "one${keep.A}${keep.}", true},
@@ -46,7 +46,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestLines says on which line each node is, in both formats.
+// TestLines: each node has its line, in both formats.
 func TestLines(t *testing.T) {
 	for format, text := range map[conffile.Format]string{
 		conffile.YAML: "a: 1\nb:\n  - x\n  - c: &c {d: true}\ne: *c\nf: |\n  x\n  y\n",
@@ -124,7 +124,7 @@ func TestBrief(t *testing.T) {
 }
 
 // FuzzParse looks for texts that make a parser panic or hang, and for JSON
-// that does not come out as JSON.
+// that is not written back as the same JSON.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"a: &a [*a, *b]", "{\"a\": [1e400, \"\\ud800\"], \"a\": null}", "? a\n: b\n<<: {c: d}", "- !!x y\n- |\n  z", "\xff\xfe", ".inf: .nan", "a: 0o17\nb: 1_000\nc: 2001-01-01"} {
 		f.Add(seed)

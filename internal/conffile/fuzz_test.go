@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// FuzzExpand: a text without a variable stays as it is but for its escapes; a
-// refusal never shows a value; and nothing is expanded twice.
+// FuzzExpand: a text without a variable stays the same except for its
+// escapes, an error never shows a value, and nothing is expanded twice.
 func FuzzExpand(f *testing.F) {
 	for _, s := range []string{"${A}", "$${A}", "${A:-b}", "${env:A}", "${", "${}", "${GONE}", "a$b", "${A}${A}", "$$$${A}", "${A:-${A}}", "$${", "${A", "\xff${A}"} {
 		f.Add(s)

@@ -11,15 +11,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// TestHostileFiles are read, or refused with a message that a person can use, in
-// a moment.
+// TestHostileFiles: hostile files are quickly either read or refused with a
+// helpful message.
 func TestHostileFiles(t *testing.T) {
 	bomb := "a0: &a0 [x, x]\n"
 	for i := range 20 {
 		last, next := string(rune('a'+i)), string(rune('b'+i))
 		bomb += next + ": &" + next + " [" + strings.Repeat("*"+last+", ", 9) + "*" + last + "]\n"
 	}
-	for name, c := range map[string]struct{ text, want string }{ // want: "" where it is read
+	for name, c := range map[string]struct{ text, want string }{ // want: "" if it is read
 		"empty.yaml":       {"", ""},
 		"empty.json":       {" \n", ""},
 		"bom.json":         {"\xef\xbb\xbf", ""},
@@ -34,7 +34,7 @@ func TestHostileFiles(t *testing.T) {
 		"deep_list.json":   {strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "it is nested more than 100 levels deep"},
 		"deep.yaml":        {strings.Repeat("[", 100_000), "it is nested more than 100 levels deep"},
 		"deep_dashes.yaml": {strings.Repeat("- ", 100_000) + "a", "it is nested more than 100 levels deep"},
-		"bomb.yaml":        {"a: &a [x, x]\n" + bomb, ""}, // it gets large for whoever walks it: ToJSON bounds that
+		"bomb.yaml":        {"a: &a [x, x]\n" + bomb, ""}, // it becomes large only when traversed: ToJSON limits that
 		"loop.yaml":        {"a: &a [*a]\n", ""},
 		"tabs.yaml":        {"a:\n\t- b\n", "it is not YAML: "},
 		"tabs.json":        {"\t{\t\"a\"\t:\t1\t,\n\t\"b\"\t:\t[\t]\t}\t", ""},

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// maxJSON limits the nodes of a value that is written as JSON: YAML aliases can expand
-// a few nodes to very many.
+// maxJSON limits the nodes of a value written as JSON: with YAML aliases a few nodes
+// can expand to very many.
 const maxJSON = 10_000
 
-// ToJSON writes a node as JSON. fill, which may be nil, replaces each text that is not
+// ToJSON writes a node as JSON. fill, which may be nil, replaces each text other than
 // a key.
 func ToJSON(n *Node, fill func(*Node) string) ([]byte, error) {
 	w := jsonWriter{fill: fill}
@@ -90,11 +90,11 @@ func (w *jsonWriter) section(n *Node, depth int) error {
 func (w *jsonWriter) text(s string) {
 	enc := json.NewEncoder(&w.out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always can be
+	_ = enc.Encode(s) // a string can always be encoded
 	w.out.Truncate(w.out.Len() - 1)
 }
 
-// number writes a number. Forms that only YAML has, such as 1. or +3, are converted.
+// number writes a number. It converts forms that only YAML has, such as 1. or +3.
 func (w *jsonWriter) number(n *Node) error {
 	if json.Valid([]byte(n.Text)) {
 		w.out.WriteString(n.Text)

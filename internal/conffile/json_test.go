@@ -14,12 +14,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// surrogate may be half of a pair that has no other half: encoding/json puts
-// U+FFFD there, and here it is a mistake.
+// surrogate may be an unpaired surrogate: encoding/json replaces it by
+// U+FFFD, and conffile reports an error.
 var surrogate = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
 
-// FuzzJSON: a parser for YAML reads JSON as encoding/json does, and refuses
-// what is none.
+// FuzzJSON: the YAML parser reads JSON as encoding/json does, and refuses
+// invalid JSON.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		"{\n\t\"a\": 1,\n\t\"b\":\t[1,\t2]\n}", `{"a":"x\/y"}`, `{"a":"\ud83d\ude00"}`, `{"a":"\u00e9\b\f\n\r\t\"\\"}`, `{"a":"\ud800"}`, `{"a":010}`,
@@ -49,7 +49,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// plain is a node as encoding/json decodes it.
+// plain converts a node to what encoding/json decodes.
 func plain(n *conffile.Node) any {
 	switch n.Form {
 	case conffile.Text:
@@ -74,8 +74,8 @@ func plain(n *conffile.Node) any {
 	return nil
 }
 
-// randomJSON writes JSON with all the white space and characters that are
-// special to a parser for YAML.
+// randomJSON generates JSON with all the white space and characters that are
+// special in YAML.
 type randomJSON struct {
 	*rand.Rand
 	out strings.Builder

@@ -11,10 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Form is the kind of a node as it is written.
+// Form is the written form of a node.
 type Form string
 
-// The forms, in the words of errors.
+// The forms, as named in errors.
 const (
 	Text    Form = "the text"
 	Number  Form = "the number"
@@ -24,16 +24,16 @@ const (
 	Nothing Form = "nothing"
 )
 
-// Node is a value in a file. A file is a tree of at most maxDepth levels; an
-// alias of YAML is another node with the same children.
+// Node is a value in a file. A file is a tree of at most maxDepth levels; a
+// YAML alias is another node with the same children.
 type Node struct {
 	Form  Form
 	Line  int
-	Text  string // of a text; a number or boolean as it is written
+	Text  string // of a text; of a number or boolean as written
 	Items []*Node
-	Pairs []Pair // in the order of the file; a key may stand twice
-	// Fault is why the value cannot be understood, such as an alias that
-	// stands for nothing.
+	Pairs []Pair // in the order of the file; keys may be duplicated
+	// Fault is the reason why the value is invalid, such as an alias without an
+	// anchor.
 	Fault string
 }
 
@@ -52,7 +52,7 @@ func Where(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// Shown is a value as an error cites it.
+// Shown formats a value for an error.
 func Shown(form Form, text string) string {
 	switch form {
 	case Text:
@@ -75,8 +75,8 @@ func Cut(s string) string {
 	return s
 }
 
-// Path makes a path absolute: one that is not is relative to base, and ~ is home,
-// where that is known.
+// Path makes a path absolute: a relative path is relative to base, and ~ is home
+// if that is known.
 func Path(base, home, text string) string {
 	if rest, ok := strings.CutPrefix(text, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
 		return filepath.Join(home, rest)
@@ -87,7 +87,7 @@ func Path(base, home, text string) string {
 	return filepath.Join(base, text)
 }
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one mistake in a configuration.
 type Problem struct {
 	Where string // file:line, the name of a variable or a flag
 	Key   string // such as queue.max_size; "": the whole
@@ -101,11 +101,10 @@ func (p Problem) String() string {
 	return p.Where + ": " + p.Key + ": " + p.Text
 }
 
-// Problems are all the things that are wrong, in the order in which they
-// were met.
+// Problems are all the mistakes, in the order in which they were found.
 type Problems []Problem
 
-// maxShown is how many of them a message has: nobody reads more at once.
+// maxShown is the number of mistakes in one message.
 const maxShown = 100
 
 func (p Problems) Error() string {
@@ -123,14 +122,14 @@ func (p Problems) Error() string {
 	return fmt.Sprintf("%d problems in the configuration:\n%s", len(p), strings.Join(lines, "\n"))
 }
 
-// Suggest ends the sentence that there is no such key with the one that was
-// probably meant, or with nothing.
+// Suggest completes the sentence that a key does not exist with the key that
+// was probably meant, or with nothing.
 func Suggest(key string, known []string) string {
 	best := signalbox.Nearest(key, known)
 	last := key[strings.LastIndex(key, ".")+1:]
 	for _, k := range known {
 		if best == "" && strings.HasSuffix(k, "."+last) {
-			best = k // the right name in the wrong section
+			best = k // the right key in the wrong section
 		}
 	}
 	if best == "" {
@@ -139,20 +138,21 @@ func Suggest(key string, known []string) string {
 	return ": did you mean " + best + "?"
 }
 
-// Env looks a variable up, such as os.LookupEnv.
+// Env looks up a variable, like os.LookupEnv.
 type Env func(name string) (string, bool)
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ValidEnvName reports whether a variable can have that name.
+// ValidEnvName reports whether s is a valid variable name.
 func ValidEnvName(s string) bool { return envName.MatchString(s) }
 
 // Expand replaces ${NAME} by the variable, ${NAME:-TEXT} by the variable or,
-// where that is not set or empty, by TEXT, and $${ by ${. It reports whether
-// there was a variable. A dollar sign elsewhere stands for itself. What keep
-// accepts between the braces stays as it is; keep may be nil.
+// if it is not set or empty, by TEXT, and $${ by ${. It reports whether there
+// was a variable. Other dollar signs stay. If keep, which may be nil, accepts
+// the text between the braces, that stays unchanged.
 //
-// An error never shows what stands around a variable: it may be a secret.
+// An error never shows the text around a variable, because it may be a
+// secret.
 func Expand(text string, env Env, keep func(string) bool) (string, bool, error) {
 	var out strings.Builder
 	used := false
@@ -186,8 +186,8 @@ func Expand(text string, env Env, keep func(string) bool) (string, bool, error) 
 	}
 }
 
-// lookup finds what stands for the text between the braces. The prefix env:
-// is how some coding CLIs write a variable.
+// lookup returns the replacement for the text between the braces. Some coding
+// CLIs write variables with the prefix env:.
 func lookup(inner string, env Env) (string, error) {
 	name, instead, optional := strings.Cut(strings.TrimPrefix(inner, "env:"), ":-")
 	if !ValidEnvName(name) {

@@ -12,9 +12,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// parse reads both formats with the parser for YAML, of which JSON is a subset
-// but for the forms of its numbers. A JSON file is checked first: other
-// programs read it too, and would not take a comment or a trailing comma.
+// parse reads both formats with a YAML parser; JSON is a subset of YAML except
+// for some forms of numbers. A JSON file is checked first, because other
+// programs read it too, and would not accept a comment or a trailing comma.
 func parse(data []byte, format Format) (*Node, error) {
 	var err error
 	if format == JSON {
@@ -45,8 +45,9 @@ func parse(data []byte, format Format) (*Node, error) {
 	return nil, &Error{Line: lineOf(docs[1]), Text: "the file holds a second document: want one"}
 }
 
-// checkJSON refuses what is not JSON or too deep, and returns the file with
-// spaces for the tabs between its tokens: YAML does not take all of them.
+// checkJSON refuses invalid or too deeply nested JSON, and returns the file
+// with the tabs between tokens replaced by spaces: YAML does not accept all
+// of them.
 func checkJSON(data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
 		out := &Error{Text: "it is not JSON: " + err.Error()}
@@ -79,8 +80,8 @@ func checkJSON(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// deepLine is the line on which brackets or dashes are nested too deep for the
-// parser, whose time grows with the square of the depth, or 0.
+// deepLine is the line on which brackets or dashes are nested too deeply for
+// the parser, whose time is quadratic in the depth, or 0.
 func deepLine(data []byte) int {
 	const most = 1000
 	open := 0
@@ -126,10 +127,10 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-// reader converts the nodes of the parser.
+// reader converts the parser's nodes.
 type reader struct {
 	format  Format
-	anchors map[string]*Node // those whose value has been read
+	anchors map[string]*Node // those whose value was read
 }
 
 func (r *reader) node(n ast.Node, depth int) (*Node, error) {
@@ -193,8 +194,8 @@ func (r *reader) section(out *Node, pairs []*ast.MappingValueNode, depth int) er
 }
 
 func (r *reader) scalar(out *Node, n ast.Node) {
-	// In JSON, what is neither quoted nor a word is a number. YAML reads some numbers
-	// as texts, such as 1e3 and those longer than 64 bits.
+	// In JSON, an unquoted token that is not a word is a number. YAML reads some
+	// numbers as texts, such as 1e3 and numbers longer than 64 bits.
 	if tok := n.GetToken(); r.format == JSON && tok.Type != token.DoubleQuoteType && tok.Type != token.NullType && tok.Type != token.BoolType {
 		out.Form, out.Text = Number, tok.Value
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// A pipe, such as --tools <(command), gives what it holds once: it was read a
-// second time for its format, and was empty by then.
+// A pipe, such as --tools <(command), can be read only once. It used to be
+// read a second time for its format, and was empty by then.
 func TestAPipeIsReadOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -15,7 +15,7 @@ const (
 	maxDepth = 100     // levels of a file
 )
 
-// Format is the language of a file.
+// Format is the format of a file.
 type Format string
 
 // The formats.
@@ -24,16 +24,16 @@ const (
 	JSON Format = "JSON"
 )
 
-// Error is why a file could not be read.
+// Error is the reason why a file could not be read.
 type Error struct {
-	Line int // 0: the file as a whole
+	Line int // 0: the whole file
 	Text string
 }
 
 func (e *Error) Error() string { return e.Text }
 
-// Read reads a file, once: it may be a pipe. An error is an *Error. An empty file
-// is nil.
+// Read reads a file exactly once: it may be a pipe. An error is an *Error. The
+// node of an empty file is nil.
 func Read(path string) (*Node, Format, error) {
 	data, err := Bytes(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func Parse(data []byte, format Format) (*Node, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// formatOf tells the format by the name, and where that says nothing, by the
-// first character.
+// formatOf derives the format from the name or, if that is inconclusive, from
+// the first character.
 func formatOf(path string, data []byte) Format {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".json":
@@ -70,7 +70,8 @@ func formatOf(path string, data []byte) Format {
 	return YAML
 }
 
-// Bytes is the text of a file of at most 1 MiB. An error is an *Error.
+// Bytes returns the content of a file of at most 1 MiB. An error is an
+// *Error.
 func Bytes(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -87,7 +88,7 @@ func Bytes(path string) ([]byte, error) {
 		return nil, plain(err)
 	}
 	defer f.Close()
-	// The size of a device, or of a file that grows, is not the one in info.
+	// The size in info is not reliable for a device or a growing file.
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, plain(err)
@@ -100,7 +101,7 @@ func Bytes(path string) ([]byte, error) {
 
 func tooLarge() error { return &Error{Text: fmt.Sprintf("it is larger than %d bytes", maxFile)} }
 
-// plain is a system error without the path, which the caller adds.
+// plain removes the path from a system error; the caller adds it.
 func plain(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner

@@ -13,7 +13,7 @@ func decodeBudget(to *signalbox.Budget) func(*file, string, conffile.Pair) {
 	return func(f *file, key string, pair conffile.Pair) { f.budget(pair.Value, key, to) }
 }
 
-// decodeBudgets decodes budgets by their names.
+// decodeBudgets decodes budgets by name.
 func decodeBudgets(section, want string, valid func(string) bool, to *map[string]signalbox.Budget) func(*file, string, conffile.Pair) {
 	return func(f *file, prefix string, pair conffile.Pair) {
 		if pair.Value.Form == conffile.Nothing {
@@ -73,7 +73,7 @@ func budgetFigure(key string, to *signalbox.Budget) setting {
 	})
 }
 
-// validOwner accepts an e-mail address, and the key of an owner.
+// validOwner accepts an e-mail address or the key of an owner.
 func validOwner(s string) bool {
 	return signalbox.Printable(s) && strings.TrimSpace(s) == s && strings.ContainsAny(s, "@:")
 }

@@ -39,7 +39,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// What is no budget is an error with the line and the key, and says what is wanted.
+// An invalid budget is an error with the line, the key and what is expected.
 func TestBudgetsThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"  task: {usd: -5}\n":                      ":2: budgets.task.usd: want US dollars",

@@ -44,7 +44,7 @@ func checkSettings(c *signalbox.Check) schema {
 	const most = signalbox.MaxCheckTimeout * time.Second
 	return schema{
 		text("name", wantName, &c.Name, signalbox.ValidName),
-		{key: "run", nested: func(f *file, key string, pair conffile.Pair) { // the variables in it are the shell's
+		{key: "run", nested: func(f *file, key string, pair conffile.Pair) { // the shell expands its variables
 			if pair.Value.Form != conffile.Text {
 				f.add(pair.Value.Line, key, "want a shell command, got "+f.scalar(pair.Value).Shown())
 				return
@@ -58,15 +58,15 @@ func checkSettings(c *signalbox.Check) schema {
 	}
 }
 
-// repositoryFile is the file in the top folder of a repository that says how work on it is
-// checked.
+// repositoryFile is the file in the top folder of a repository that configures the checks
+// of work on it.
 const repositoryFile = ".signalbox.yaml"
 
-// RepositoryChecks reads the checks of the repository with that top folder; nil where it has no
+// RepositoryChecks reads the checks of the repository with that top folder; nil if it has no
 // file .signalbox.yaml, or one without checks.
 //
-// Errors: a file that is wrong, or that another user can have written; one that the user has not
-// trusted as it is, which says how to.
+// Errors: an invalid file; a file that another user may have written; a file that the user has
+// not trusted in its present form (the error says how).
 func RepositoryChecks(top string, env func(string) (string, bool)) ([]signalbox.Check, error) {
 	path := filepath.Join(top, repositoryFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {

@@ -12,7 +12,8 @@ import (
 
 const repositoryChecks = "checks:\n  - {name: test, run: 'echo ${HOME} $(pwd)', timeout: 90}\n"
 
-// repository is a folder with a .signalbox.yaml, and the environment of its user.
+// repository creates a folder with a .signalbox.yaml, and the environment of its
+// user.
 func repository(t *testing.T, text string) (top string, env func(string) (string, bool)) {
 	t.Helper()
 	src, path := workFolder(t, "")
@@ -32,7 +33,7 @@ func TestChecksOfARepositoryCountOnceItsUserHasTrustedThem(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, ".signalbox"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, ".signalbox", "config.yaml"), nil, 0o600); err != nil { // it is not hidden by this file
+	if err := os.WriteFile(filepath.Join(home, ".signalbox", "config.yaml"), nil, 0o600); err != nil { // an own configuration, which this file does not hide
 		t.Fatal(err)
 	}
 	path := filepath.Join(top, ".signalbox.yaml")
@@ -90,7 +91,7 @@ func TestARepositorysFileThatIsWrong(t *testing.T) {
 	}
 	top, env := repository(t, repositoryChecks)
 	path := filepath.Join(top, ".signalbox.yaml")
-	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // that is what is tested
+	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // this is under test
 		t.Fatal(err)
 	}
 	if list, err := RepositoryChecks(top, env); permBits != 0 && (list != nil || err == nil || !strings.Contains(err.Error(), "another user")) {

@@ -15,60 +15,60 @@ import (
 type Config struct {
 	File string // the file that was read; "": none
 
-	// Director is the director's URL for those who call one: the client
-	// commands and the agent role. "": not set.
+	// Director is the director's URL, for the client commands and the agent role.
+	// "": not set.
 	Director string
-	// Token is the bearer token that the director asks for, and that callers
-	// present. "": none.
+	// Token is the bearer token that the director requires and that clients send.
+	// "": none.
 	Token string
-	// TokenFile is an absolute path from which Token was read; "": none.
+	// TokenFile is the absolute path from which Token was read; "": none.
 	TokenFile string
-	// Open has the director make no token of its own: where none is given and no
-	// admin was made, whoever reaches it has every right. Default false.
+	// Open makes the director create no token of its own: if no token is
+	// configured and no admin exists, every client has all rights. Default false.
 	Open bool
 
 	Addr  string // host:port on which the director listens; default 127.0.0.1:8080
 	Data  string // absolute folder of store, keys and logs; default data in Home
 	Store string // sqlite:[FILE], postgres://…, redis://… or memory:; default sqlite:, a file in Data
 	// Instance names this director among those over its store; "" (default):
-	// host-port. Advertise is where the others reach it; "" (default): the
-	// address on which it listens.
+	// host-port. Advertise is the address at which the others reach it; ""
+	// (default): the address on which it listens.
 	Instance, Advertise string
 
-	Hosts []string // names in the Host header that are accepted beside the loopback ones; default none
+	Hosts []string // accepted Host header names besides the loopback ones; default none
 	Log   Log
 	Queue Queue
 
 	Bypass        Bypass
-	LandingRounds int // how often a conversation gets back what does not land
-	// Priorities is the priority, -10 to 10, of tasks that give none, by their
-	// source; default none, which is 0 for all.
+	LandingRounds int // how often a conversation gets work back that does not land
+	// Priorities is the priority, -10 to 10, by source, of tasks that set none;
+	// default none, which is 0 for all.
 	Priorities map[signalbox.Source]int
 
-	ExecutionTTL time.Duration // silence of an agent, or time without progress of a run whose agent reports it, after which the execution is ended, 1s to 24h; default 600s
-	StallLimit   time.Duration // a run that makes no progress for that long is stopped, 1s to 168h; 0: never; default signalbox.StallByProgress
-	RunGrace     time.Duration // a run that outstays its timeout by that much is stopped, 1s to 1h; default 30s
+	ExecutionTTL time.Duration // an execution ends after this time without contact to its agent, or without progress if the agent reports progress, 1s to 24h; default 600s
+	StallLimit   time.Duration // a run without progress for this long is stopped, 1s to 168h; 0: never; default signalbox.StallByProgress
+	RunGrace     time.Duration // a run that exceeds its timeout by this much is stopped, 1s to 1h; default 30s
 	Terminal     bool          // the director opens terminals of its agents; default false
-	SessionGrace time.Duration // how long the tasks of a session wait for its lost agent, 0 to 24h; default 60s
-	Grace        time.Duration // what a stop waits for running tasks, 0 to 24h; default 30s
-	OnShutdown   string        // what a stop does with tasks that still run: leave (default) or stop
+	SessionGrace time.Duration // how long the tasks of a session wait for their lost agent, 0 to 24h; default 60s
+	Grace        time.Duration // how long a shutdown waits for running tasks, 0 to 24h; default 30s
+	OnShutdown   string        // what a shutdown does with tasks that still run: leave (default) or stop
 
 	Scheduler Scheduler
-	// Jobs are the schedules of the file; default none.
+	// Jobs are the schedules in the file; default none.
 	Jobs []Job
 
-	// Tools are the tools behind the gateway, of the file's own keys and of the
-	// files that its key tools and the flag --tools name; default none.
+	// Tools are the tools behind the gateway, from the file's own keys and from
+	// the files named by its key tools and the flag --tools; default none.
 	Tools     toolconf.Config
-	ToolFiles []string // those files, absolute; default none
+	ToolFiles []string // these files, absolute; default none
 	Commands  Commands
-	// SeedMetrics exports the tool queues' metrics under the names of the seed
-	// tool-queue-manager too; default false.
+	// SeedMetrics also exports the tool queues' metrics under the names of the
+	// seed tool-queue-manager; default false.
 	SeedMetrics bool
 
 	Accounts  map[string]Account            // by name; default none
-	Resources map[string]signalbox.Resource // that tasks may need
-	Budgets   signalbox.Budgets             // what may be spent; default no bounds
+	Resources map[string]signalbox.Resource // resources that tasks may need
+	Budgets   signalbox.Budgets             // spending limits; default none
 	Agents    []RemoteAgent                 // agents that the director polls; default none
 	Kinds     []string                      // kinds of agents that have options of their own, see For; default none
 	Discover  PortRange                     // loopback ports on which the director looks for agents; default none
@@ -76,157 +76,156 @@ type Config struct {
 
 	origins map[string]string
 	kinds   map[string]func(*Config) Problems // applies the options of a kind
-	sources Sources                           // that it was loaded from
+	sources Sources                           // where it was loaded from
 	read    os.FileInfo                       // of File, before it was read
-	confirm func() error                      // whether File counts, while it is loaded; nil: it does
+	confirm func() error                      // asks whether File counts, while it is loaded; nil: it counts
 }
 
-// Log says how a server writes its log.
+// Log configures the log of a server.
 type Log struct {
 	Format string // text (default) or json
 	Level  string // debug, verbose, info (default), warn or error
 }
 
-// Queue holds the rules of the queue.
+// Queue has the rules of the queue.
 type Queue struct {
-	MaxSize         int              // tasks that may wait, 1 to 1000000; default 50
-	ChatMaxSize     int              // chats that may wait for one agent, 1 to 10000; default 3
-	WaitTimeout     time.Duration    // what a chat that gives none waits for its turn, 1s to 720h; default 120s
-	Fleet           int              // executions of all agents side by side, the bypass apart, 0 to 1000000; 0 (default): no ceiling
+	MaxSize         int              // maximum number of waiting tasks, 1 to 1000000; default 50
+	ChatMaxSize     int              // maximum number of waiting chats per agent, 1 to 10000; default 3
+	WaitTimeout     time.Duration    // how long a chat waits for its turn unless it says otherwise, 1s to 720h; default 120s
+	Fleet           int              // maximum number of concurrent executions of all agents, without the bypass, 0 to 1000000; 0 (default): no limit
 	MaxAttempts     int              // failed dispatches after which a task fails, 1 to 1000; default 3
-	OnLost          signalbox.OnLost // what becomes of a task that says nothing of it when its agent is lost: fail (default) or requeue
+	OnLost          signalbox.OnLost // what happens to a task whose agent is lost, unless the task says so: fail (default) or requeue
 	DispatchTimeout time.Duration    // how long an agent may take to accept a task, 1ms to 1h; default 30s
-	AgeStep         time.Duration    // waiting time that one step of priority is worth, 0 to 24h; default 60s
+	AgeStep         time.Duration    // waiting time that equals one step of priority, 0 to 24h; default 60s
 	Retention       time.Duration    // how long ended tasks stay readable, 1m to 10 years; default 168h
-	SubmitTasks     int              // tasks that one caller without the right admin may submit in a minute, 0 to 1000000; 0: any number; default 1000
-	// RetentionBytes bounds what is kept of ended tasks before Retention is over,
-	// CallerRetentionBytes that of one caller; 0 or 1 MiB to 1 PiB; 0: any number;
-	// defaults 8 GiB and 1 GiB.
+	SubmitTasks     int              // tasks that one caller without the scope admin may submit per minute, 0 to 1000000; 0: no limit; default 1000
+	// RetentionBytes limits the size of ended tasks that are kept within
+	// Retention, and CallerRetentionBytes that of one caller's; 0 or 1 MiB to 1
+	// PiB; 0: no limit; defaults 8 GiB and 1 GiB.
 	RetentionBytes, CallerRetentionBytes int
-	SubmitBytes                          int // and bytes of their prompts, arguments and env, 0 to 1 TiB; 0: any number; default 16 MiB
+	SubmitBytes                          int // the same for the bytes of their prompts, arguments and env, 0 to 1 TiB; 0: no limit; default 16 MiB
 }
 
-// Bypass bounds the executions beside the queue.
+// Bypass limits the executions outside the queue.
 type Bypass struct {
-	Slots int // of one agent, 0 to 10000; 0 (default): as many as it offers
+	Slots int // per agent, 0 to 10000; 0 (default): as many as it offers
 	Fleet int // of all agents, 1 to 1000000; default 16
 }
 
-// Scheduler says how schedules are run.
+// Scheduler configures how schedules run.
 type Scheduler struct {
 	Enabled  bool   // in the director; default true
-	Timezone string // IANA name, of schedules that give none; default UTC
+	Timezone string // IANA name, for schedules that set none; default UTC
 	Addr     string // host:port on which signalbox scheduler listens; default 127.0.0.1:9100
-	Token    string // that callers of it must present; "" (default): none
+	Token    string // required from its clients; "" (default): none
 }
 
-// Job is a schedule of the file (seed work-queue): what is to be submitted
-// when.
+// Job is a schedule in the file (seed work-queue): what to submit and when.
 type Job struct {
-	signalbox.Schedule     // without ID, times and cursor; Enabled is what the file says
+	signalbox.Schedule     // without ID, times and cursor; Enabled is as in the file
 	Line               int // in the file, for messages
 }
 
-// Account says how an account is shared.
+// Account configures how an account is shared.
 type Account struct {
-	// ReserveSchedules and ReserveAgents keep the rest of it for people: from that use of its
-	// fullest window on, in percent, 1 to 100, no task of a schedule, or of an agent, is
-	// claimed. 0 (default): they go on to the limit.
+	// ReserveSchedules and ReserveAgents reserve the rest of the account for people: at
+	// or above this use of its fullest window, in percent, 1 to 100, no task of a schedule, or an
+	// agent is claimed. 0 (default): no reserve.
 	ReserveSchedules, ReserveAgents int
 }
 
-// RemoteAgent is an agent elsewhere, which the director calls.
+// RemoteAgent is an agent elsewhere that the director calls.
 type RemoteAgent struct {
 	Name    string // 1 to 64 letters, digits, dots, underscores or hyphens; required
-	Kind    string // default: what the agent says
+	Kind    string // default: what the agent reports
 	URL     string // http(s)://host:port; required
-	Token   string // that the agent asks for; "": none
-	Proof   bool   // it proves on each connection that it knows Token, as signalbox agent does; default: what it says
-	Slots   int    // executions side by side, 1 to 10000; 0 (default): what the agent says
-	Account string // that its runs spend; "" (default): what the agent says
+	Token   string // required by the agent; "": none
+	Proof   bool   // it proves on each connection that it knows Token, as signalbox agent does; default: what it reports
+	Slots   int    // concurrent executions, 1 to 10000; 0 (default): what the agent reports
+	Account string // account that its runs use; "" (default): what the agent reports
 }
 
-// Agent holds the options of an agent of our own: of signalbox agent, and of
-// the children that signalbox up starts.
+// Agent has the options of Signalbox's own agents: of signalbox agent, and of
+// the child processes that signalbox up starts.
 type Agent struct {
 	Name           string               // default: the kind
 	Kind           string               // claude, codex, opencode, command, llm or demo; default: the coding CLI found on PATH
 	Addr           string               // host:port on which it listens; default 127.0.0.1:9000
-	Token          string               // that callers of the agent must present; "": none
-	Pull           bool                 // it listens nowhere and asks its director for tasks; default false
-	Directors      []string             // URLs of further directors over the same store, of an agent that pulls
+	Token          string               // required from clients of the agent; "": none
+	Pull           bool                 // it does not listen, but asks its director for tasks; default false
+	Directors      []string             // URLs of further directors over the same store, for a pulling agent
 	WorkDir        string               // absolute folder in which tasks run; "" (default): the current one
-	Workspace      Workspace            // where in it, or beside it, each task works
+	Workspace      Workspace            // folder in which each task works
 	Landing        Landing              // how the work of worktrees lands
 	Home           string               // absolute HOME of the coding CLI; "" (default): the user's
-	Slots          int                  // executions side by side, 1 to 64; default 1
-	IsolatedSlots  int                  // isolated executions beside them, for the bypass, 1 to 64; default 4
-	Model          string               // for tasks that name none; "" (default): the CLI's own
-	Timeout        time.Duration        // of tasks that give none, 1s to 168h; default 30m
-	Account        string               // that its runs spend; "" (default): one for each kind and login
-	PermissionMode string               // what the CLI may do unasked; "" (default): the runner's own, the safest
-	Tools          string               // whether the CLI gets the director's tools: auto (default; where it has any), director or none
+	Slots          int                  // concurrent executions, 1 to 64; default 1
+	IsolatedSlots  int                  // concurrent isolated executions besides them, for the bypass, 1 to 64; default 4
+	Model          string               // for tasks that set none; "" (default): the CLI's own
+	Timeout        time.Duration        // for tasks that set none, 1s to 168h; default 30m
+	Account        string               // account that its runs use; "" (default): one for each kind and login
+	PermissionMode string               // what the CLI may do without asking; "" (default): the runner's own, the safest
+	Tools          string               // whether the CLI gets the director's tools: auto (default; if there are any), director or none
 	Tiers          map[string]string    // tier → model; default: the runner's own
 	Prices         map[string]Price     // of models, by name, with * for any characters; default: none
 	Command        []string             // argument template of kind command
 	LLM            LLM                  // options of kind llm
-	Args           []string             // further arguments for the CLI
-	ProjectRoots   []string             // absolute folders in which a task's project must lie; default: WorkDir
-	PassEnv        []string             // names of variables to pass on to the CLI beside the usual ones
-	TaskEnv        []string             // names of variables that tasks of others than admins may set, with * for any characters
-	Checks         []signalbox.Check    // commands that say whether the work of a run is good; default: those of the repository
-	CheckRetries   int                  // how often the conversation goes on with what checks that failed printed, 0 to 10; default 2
-	TaskChecks     signalbox.TaskChecks // from whom it takes checks of a task; default: from admins
+	Args           []string             // additional arguments for the CLI
+	ProjectRoots   []string             // absolute folders that must contain a task's project; default: WorkDir
+	PassEnv        []string             // names of variables passed on to the CLI besides the usual ones
+	TaskEnv        []string             // names of variables that tasks of non-admins may set, with * for any characters
+	Checks         []signalbox.Check    // commands that check the work of a run; default: those of the repository
+	CheckRetries   int                  // how often the conversation continues with the output of failed checks, 0 to 10; default 2
+	TaskChecks     signalbox.TaskChecks // whose tasks may bring checks; default: admins' tasks
 
 	Terminal        bool          // it offers terminals; default false
-	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
-	LimitWait       time.Duration // for which a CLI may wait by itself at a limit of its provider; where it would wait longer its run is ended; 1s to 1h; default 20s
-	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
+	TerminalCommand []string      // program of a terminal; default: the CLI, or the user's shell for the kinds command and demo
+	LimitWait       time.Duration // how long a CLI may wait by itself at a limit of its provider before its run is ended; 1s to 1h; default 20s
+	TerminalIdle    time.Duration // how long a terminal may be without input and output, 10s to 24h; default 15m
 }
 
-// Workspace holds where tasks work.
+// Workspace configures where tasks work.
 type Workspace struct {
-	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation; clone: in one of a mirror of Repo
-	Repo  string   // address of the repository of clones; required where Kind is clone
-	Repos []string // patterns of addresses that tasks may name; nil (default): Repo, and the origin of the working folder
-	Base  string   // branch, tag or commit that worktrees are made from; "" (default): what is checked out in the working folder, or is the HEAD of the remote
+	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation; clone: in a worktree of a mirror of Repo
+	Repo  string   // URL of the repository for clones; required if Kind is clone
+	Repos []string // patterns of URLs that tasks may name; nil (default): Repo, and the origin of the working folder
+	Base  string   // branch, tag or commit from which worktrees are made; "" (default): what is checked out in the working folder, or the remote's HEAD
 	Setup []string // shell commands that run in a new worktree
-	Carry []string // patterns of files that git ignores, which are copied into a new worktree
-	// MaxBytes bounds what worktrees and mirrors take on the disk; 0 (default): nothing does.
-	// MinFree is what stays free there; default 1 GiB, 0: nothing.
+	Carry []string // patterns of ignored files that are copied into a new worktree
+	// MaxBytes limits the disk space of worktrees and mirrors; 0 (default): no limit. MinFree
+	// is the disk space that must stay free; default 1 GiB, 0: none.
 	MaxBytes, MinFree int64
 }
 
-// Landing holds how the work of worktrees lands on a branch.
+// Landing configures how the work of worktrees lands on a branch.
 type Landing struct {
-	Method      string // rebase (default): each commit of the work; squash: one commit
-	FastForward bool   // a clean checkout of the branch goes forward with it; default false
-	Hooks       bool   // the hooks of the repository run; default false
+	Method      string // rebase (default): every commit of the work; squash: one commit
+	FastForward bool   // a clean checkout of the branch is fast-forwarded; default false
+	Hooks       bool   // the repository's hooks run; default false
 }
 
 // Price is what a model costs, in US dollars for 1,000,000 tokens, each from 0 to 1,000,000.
 type Price struct {
 	Input, Output         float64 // both required
-	CacheRead, CacheWrite float64 // of input that the provider's cache had, or took in; default: Input
+	CacheRead, CacheWrite float64 // for input that the provider's cache supplied or stored; default: Input
 }
 
-// LLM holds the options of an agent of kind llm: a loop of our own around a
+// LLM has the options of an agent of kind llm: Signalbox's own loop around a
 // model, with the tools of a gateway.
 type LLM struct {
-	Provider  string   // openai (default; any endpoint that speaks its chat completions) or anthropic
+	Provider  string   // openai (default; any endpoint with its chat completions API) or anthropic
 	BaseURL   string   // "" (default): the vendor's
 	APIKey    string   // "" (default): OPENAI_API_KEY or ANTHROPIC_API_KEY
 	System    string   // system prompt; default none
 	MaxTokens int      // of one turn, 1 to 1000000; default 8192
 	MaxTurns  int      // 1 to 1000; default 10
-	Tools     string   // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
-	Allowed   []string // the only tools it has, where * at the end stands for any rest; default all
+	Tools     string   // URL of an MCP endpoint; director: the director's tools; auto (default): those, if there are any; none
+	Allowed   []string // the only tools it has, where a * at the end stands for any rest; default all
 	Exempt    []string // tools that the limit does not count; default none
-	Approval  []string // tools that need a person's approval, so that they are not run; default none
+	Approval  []string // tools that need a person's approval and are therefore refused; default none
 
 	MaxParallelToolCalls int    // tool calls of one step, 1 to 1000; default 10
-	MinParallelToolCalls int    // to which that falls as the load of the machine rises, 1 to 1000; 0 (default): it does not
-	OverLimit            string // what becomes of those beyond: reject (default) or queue
+	MinParallelToolCalls int    // minimum to which the limit falls as the load of the machine rises, 1 to 1000; 0 (default): the limit is fixed
+	OverLimit            string // what happens to calls above the limit: reject (default) or queue
 }
 
 // PortRange is a range of TCP ports. The zero value is none.
@@ -241,8 +240,8 @@ func (c *Config) Origin(key string) string {
 	return "default"
 }
 
-// Default returns the configuration of someone who set nothing. Data is
-// empty where home is.
+// Default returns the configuration without any settings. Data is empty if
+// home is.
 func Default(home string) Config {
 	c := Config{
 		Addr:  "127.0.0.1:8080",
@@ -274,23 +273,22 @@ func Default(home string) Config {
 	return c
 }
 
-// Commands is how async command tools and other tool tasks are run.
+// Commands configures how async command tools and other tool tasks run.
 type Commands struct {
-	MaxConcurrent int           // side by side, 1 to 10000; 0 (default): as the tool files say, else 10
-	MaxWaiting    int           // that may wait, 0 to 1000000; 0 (default): any number
+	MaxConcurrent int           // maximum number of concurrent runs, 1 to 10000; 0 (default): as in the tool files, else 10
+	MaxWaiting    int           // maximum number of waiting ones, 0 to 1000000; 0 (default): no limit
 	AgentName     string        // metadata.agent of results; default the tool's name
-	Limits        string        // how children are bounded: auto (default), cgroup2 or rlimit
+	Limits        string        // how child processes are limited: auto (default), cgroup2 or rlimit
 	TaskAfter     time.Duration // how long a call waits in its tool queue before it becomes a task, for MCP clients that declared tasks, 0 to 1h; default 5s
 }
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one mistake in a configuration.
 type Problem = conffile.Problem
 
-// Problems are all the things that are wrong, in the order in which they
-// were met.
+// Problems are all the mistakes, in the order in which they were found.
 type Problems = conffile.Problems
 
-// SecretVariables returns the environment variables that hold secret settings
+// SecretVariables returns the environment variables with secret settings
 // whose keys begin with prefix, such as "agent."; "" for all.
 func SecretVariables(prefix string) (names []string) {
 	for _, x := range settings(new(Config)) {

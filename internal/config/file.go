@@ -15,19 +15,19 @@ import (
 
 type node = *conffile.Node
 
-// file is a configuration file while it is read.
+// file is a configuration file while it is being read.
 type file struct {
-	name  string // as the person knows it
+	name  string // as the user knows it
 	c     *Config
 	env   conffile.Env
 	base  string
 	home  string
 	found Problems
-	// seen holds the place of every key that was set.
+	// seen has the place of every key that was set.
 	seen map[string]string
-	// noJobs leaves out the jobs.
+	// noJobs skips the jobs.
 	noJobs bool
-	root   node // of what was read
+	root   node // of the file
 	data   []byte
 	// tools are the sections that toolconf reads.
 	tools []conffile.Pair
@@ -72,7 +72,7 @@ func (f *file) walk(n node, prefix string, s schema) {
 	}
 }
 
-// once yields the pairs of a section, and reports those whose key stood before.
+// once yields the pairs of a section, and reports duplicate keys.
 func (f *file) once(n node, prefix string) iter.Seq[conffile.Pair] {
 	return n.Once(f.name, func(p conffile.Pair, text string) { f.add(p.Line, prefix+p.Key, text) })
 }
@@ -81,7 +81,7 @@ func (f *file) walkPair(pair conffile.Pair, key string, s schema) {
 	x := s.find(key)
 	switch {
 	case x == nil && s.section(key):
-		if pair.Value.Form != conffile.Nothing { // a section whose keys are all commented out
+		if pair.Value.Form != conffile.Nothing { // all keys of the section may be commented out
 			f.walk(pair.Value, key+".", s)
 		}
 	case x == nil:
@@ -91,7 +91,7 @@ func (f *file) walkPair(pair conffile.Pair, key string, s schema) {
 	default:
 		before := len(f.found)
 		v := f.value(pair.Value)
-		if len(f.found) > before { // the value itself is at fault, which has been said
+		if len(f.found) > before { // the value itself is invalid, which was already reported
 			for i := before; i < len(f.found); i++ {
 				f.found[i].Key = key
 			}
@@ -119,11 +119,11 @@ func unknown(key string, s schema) string {
 	return "there is no such key" + conffile.Suggest(key, known)
 }
 
-// keepForTools leaves a section to toolconf, which reads it with the files
-// that name tools.
+// keepForTools leaves a section to toolconf, which reads it together with the
+// files that the key tools names.
 func keepForTools(f *file, _ string, pair conffile.Pair) { f.tools = append(f.tools, pair) }
 
-// decodeAgents decodes the list of agents elsewhere, or the options of each kind.
+// decodeAgents decodes the list of remote agents, or the options of each kind.
 func decodeAgents(f *file, _ string, pair conffile.Pair) {
 	n := pair.Value
 	switch n.Form {
@@ -146,7 +146,7 @@ func decodeAgents(f *file, _ string, pair conffile.Pair) {
 	}
 }
 
-// decodeAccounts decodes the accounts by their names.
+// decodeAccounts decodes the accounts by name.
 func decodeAccounts(f *file, _ string, pair conffile.Pair) {
 	if pair.Value.Form == conffile.Nothing {
 		return
@@ -171,10 +171,11 @@ func decodeAccounts(f *file, _ string, pair conffile.Pair) {
 	}
 }
 
-// modelPattern is the name of a model, in which * stands for any characters.
+// modelPattern matches the name of a model, in which * stands for any
+// characters.
 var modelPattern = regexp.MustCompile(`^[A-Za-z0-9*][A-Za-z0-9._:/@+\[\]*-]{0,199}$`)
 
-// decodePrices decodes what models cost.
+// decodePrices decodes the prices of models.
 func (c *Config) decodePrices(f *file, key string, pair conffile.Pair) {
 	if pair.Value.Form == conffile.Nothing {
 		return
@@ -209,7 +210,7 @@ func (c *Config) decodePrices(f *file, key string, pair conffile.Pair) {
 	f.seen[key] = f.where(pair.Line)
 }
 
-// entry applies an entry of a list, and reports whether there was no mistake in it.
+// entry applies an entry of a list, and reports whether it had no mistakes.
 func (f *file) entry(n node, key string, s schema) bool {
 	one := *f
 	one.found, one.seen = nil, map[string]string{}
@@ -218,7 +219,7 @@ func (f *file) entry(n node, key string, s schema) bool {
 	return len(one.found) == 0
 }
 
-// addBelow adds the problems of what stands below key.
+// addBelow adds the problems of keys below key.
 func (f *file) addBelow(key string, found Problems) {
 	for _, p := range found {
 		p.Key = strings.TrimSuffix(key+"."+p.Key, ".")
@@ -241,8 +242,8 @@ func (f *file) checkAgent(n node, key string, agent RemoteAgent) {
 	}
 }
 
-// value turns a node into a value, with variables filled in. What is wrong
-// with the node itself is added to the problems.
+// value converts a node to a value, with variables expanded. It adds mistakes
+// of the node itself to the problems.
 func (f *file) value(n node) value {
 	v := f.scalar(n)
 	switch n.Form {
@@ -254,7 +255,7 @@ func (f *file) value(n node) value {
 	return v
 }
 
-// scalar is value without what is inside a list or section.
+// scalar is value for a node that is not a list or section.
 func (f *file) scalar(n node) value {
 	v := value{Value: conffile.Value{Form: n.Form, Text: n.Text}, base: f.base, home: f.home}
 	if n.Fault != "" {
@@ -271,7 +272,7 @@ func (f *file) scalar(n node) value {
 }
 
 // texts returns the items of a list, all of which must be texts. Numbers are
-// taken as they are written: arguments often are.
+// accepted as written, because arguments often are numbers.
 func (f *file) texts(n node) []string {
 	out := make([]string, 0, len(n.Items))
 	for _, item := range n.Items {
@@ -285,8 +286,8 @@ func (f *file) texts(n node) []string {
 	return out
 }
 
-// table returns the entries of a section of texts. What is not a text is
-// reported by whoever wanted one.
+// table returns the entries of a section of texts. The caller reports entries
+// that are not texts.
 func (f *file) table(n node) map[string]string {
 	out := map[string]string{}
 	for _, pair := range n.Pairs {

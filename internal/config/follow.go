@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// LookEvery is how often FollowJobs looks whether the file has changed.
+// LookEvery is how often FollowJobs checks whether the file has changed.
 const LookEvery = 2 * time.Second
 
-// Follow says what becomes of a file that changes.
+// Follow configures FollowJobs.
 type Follow struct {
 	Log *slog.Logger
-	// Now is a request to read the file at once, such as of SIGHUP; nil: none.
+	// Now requests that the file is read at once, for example on SIGHUP; nil: no
+	// requests.
 	Now <-chan os.Signal
-	// Take takes the jobs of the file. One that fails is called again. nil: the
-	// jobs are another program's.
+	// Take takes the jobs of the file. If it fails, it is called again. nil:
+	// another program handles the jobs.
 	Take func(ctx context.Context, jobs []Job) error
-	// Read is told of the whole configuration each time that it was read again,
-	// by the goroutine of FollowJobs. nil: nobody wants to know.
+	// Read is called with the whole configuration each time the file was read
+	// again, in the goroutine of FollowJobs. nil: not called.
 	Read func(Config)
-	// Every is how often to look; 0 is LookEvery.
+	// Every is the interval of checks; 0 is LookEvery.
 	Every time.Duration
 }
 
-// FollowJobs hands the jobs of the configuration to Take, and then again
-// whenever the file that they stand in has changed, until ctx ends. A file
-// that is wrong changes nothing: the log says what is wrong, and where. Nor does
-// one of the working folder that the user has to trust first: it is taken once
-// that is done. What
-// else may change while the program runs is for Read to take; the rest of the
+// FollowJobs passes the jobs of the configuration to Take, and again whenever
+// their file has changed, until ctx ends. An invalid file changes nothing: the
+// log says what is wrong, and where. Neither does a file of the working folder
+// that the user has not trusted yet: it is read once that has happened. Read
+// handles other settings that may change while the program runs; the rest of the
 // file needs a restart.
 //
-// The file is read when it stays the same from one look to the next, so that
-// one that is being written is not taken for what it is to be.
+// The file is read when it is unchanged between two checks, so that a file that
+// is still being written is not read.
 func (c *Config) FollowJobs(ctx context.Context, o Follow) {
 	if o.Every <= 0 {
 		o.Every = LookEvery
@@ -58,7 +58,7 @@ func (c *Config) FollowJobs(ctx context.Context, o Follow) {
 	}
 }
 
-// follower is a file that is followed.
+// follower follows one file.
 type follower struct {
 	Follow
 	path    string // "": there is none
@@ -66,13 +66,13 @@ type follower struct {
 	log     *slog.Logger
 
 	jobs  []Job
-	due   bool // they have not been taken
+	due   bool // the jobs were not taken yet
 	said  string
-	seen  os.FileInfo // at the last look
+	seen  os.FileInfo // at the last check
 	taken os.FileInfo // when it was read
 }
 
-// look reads the file if it has changed, and has stopped changing.
+// look reads the file if it has changed and is now stable.
 func (f *follower) look() {
 	if f.path == "" {
 		return
@@ -99,15 +99,15 @@ func (f *follower) read(why string) {
 		f.log.Info("there is no configuration file to read again")
 		return
 	}
-	f.taken, _ = os.Stat(f.path) // before: what changes while it is read is found
-	// Nothing may ever come of a pipe, and who waits for it would wait for ever.
+	f.taken, _ = os.Stat(f.path) // before reading, so that a change during the read is noticed
+	// A pipe may never have data, and reading it would block for ever.
 	if f.taken != nil && f.taken.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0 {
 		f.complain(Problems{{Where: f.path, Text: "it is a pipe or a device, want a file"}})
 		return
 	}
 	src := f.sources.fixed(f.path)
 	src.Ask = func(Untrusted) (bool, error) {
-		f.taken = nil // read it with each look, until it is trusted
+		f.taken = nil // check again each time, until the file is trusted
 		return false, nil
 	}
 	fresh, err := Load(src)
@@ -125,13 +125,13 @@ func (f *follower) read(why string) {
 	f.log.Info("configuration read again", "file", f.path, "because", why, "jobs", len(f.jobs))
 }
 
-// fixed names the file, so that no other one is found later.
+// fixed names the file explicitly, so that no other one is found later.
 func (src Sources) fixed(path string) Sources {
 	src.File, src.NoSearch = path, path == ""
 	return src
 }
 
-// take hands over jobs that have not been taken.
+// take passes on jobs that were not taken yet.
 func (f *follower) take(ctx context.Context) {
 	if !f.due {
 		return
@@ -150,7 +150,7 @@ func (f *follower) complain(err error) {
 	f.say(context.Background(), "the configuration was not taken up; the jobs stay as they were", err)
 }
 
-// say says what is wrong, once.
+// say logs a mistake once.
 func (f *follower) say(ctx context.Context, what string, err error) {
 	if text := err.Error(); ctx.Err() == nil && text != f.said {
 		f.said = text

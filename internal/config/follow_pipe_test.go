@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A pipe in the place of the file, which nobody writes to, neither holds up
-// the jobs that come after it nor the end of the program.
+// A pipe in place of the file that nobody writes to blocks neither the next
+// jobs nor the end of the program.
 func TestAPipeInPlaceOfTheFile(t *testing.T) {
 	f := follow(t, 5*time.Millisecond, "jobs:\n"+job("a"))
 	f.await("a")

@@ -16,18 +16,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// following is a file that is followed, with what became of it.
+// following is a followed file and the jobs that were taken from it.
 type following struct {
 	*world
 	taken chan string // names of the jobs
-	fail  chan error  // what the next Take is to return
+	fail  chan error  // results of the next calls of Take
 	now   chan os.Signal
 	log   *lines
 	path  string
-	hours int // by which the file's time is ahead: two writes within one tick of the clock look the same
+	hours int // how far the file's time is ahead: two writes within one tick of the clock look the same
 }
 
-// lines is a log that a test waits for.
+// lines is a log that a test can wait for.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -44,7 +44,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// await waits until the log has a text, n times.
+// await waits until a text occurs n times in the log.
 func (l *lines) await(t *testing.T, text string, n int) {
 	t.Helper()
 	for deadline := time.After(time.Minute); ; {
@@ -62,7 +62,7 @@ func (l *lines) await(t *testing.T, text string, n int) {
 	}
 }
 
-// follow follows a file that was named, which is never asked about.
+// follow follows a named file, for which no trust is needed.
 func follow(t *testing.T, every time.Duration, text string) *following {
 	return followFile(t, every, text, true)
 }
@@ -99,7 +99,7 @@ func followFile(t *testing.T, every time.Duration, text string, named bool) *fol
 	return f
 }
 
-// put writes the file, with a time that no version of it had before.
+// put writes the file, with a modification time that no earlier version had.
 func (f *following) put(text string) {
 	f.t.Helper()
 	f.hours++
@@ -153,7 +153,8 @@ func TestJobsFollowTheFile(t *testing.T) {
 	f.await("")
 }
 
-// What cannot be stored now is stored later, and said once.
+// Jobs that cannot be stored now are stored later, and the error is logged
+// once.
 func TestJobsThatAreNotTakenAreTriedAgain(t *testing.T) {
 	f := follow(t, 5*time.Millisecond, "jobs:\n"+job("a"))
 	f.await("a")
@@ -174,8 +175,8 @@ func TestJobsAreReadAtOnceOnASignal(t *testing.T) {
 	f.log.await(t, "want a list of jobs", 1)
 }
 
-// Jobs of a working folder's file that changes while the program runs are taken
-// once the user has trusted the file as it is then.
+// If a file of the working folder changes while the program runs, its jobs are
+// taken once the user has trusted the new version.
 func TestChangedJobsOfAWorkingFolderAreNotTakenUntilTrusted(t *testing.T) {
 	f := followFile(t, 5*time.Millisecond, "jobs:\n"+job("a"), false)
 	f.await("a")
@@ -191,7 +192,7 @@ func TestChangedJobsOfAWorkingFolderAreNotTakenUntilTrusted(t *testing.T) {
 		t.Fatal(does, err)
 	}
 	f.await("b") // without a signal, and nothing before it
-	go func() {  // a signal that comes late has them taken again
+	go func() {  // a late signal makes them be taken again
 		for {
 			select {
 			case <-f.taken:

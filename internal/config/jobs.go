@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// jobSettings are the keys of one entry of jobs: those of the seed work-queue,
-// and ours.
+// jobSettings are the keys of one entry of jobs: those of the seed work-queue
+// and additional ones.
 func jobSettings(j *Job) schema {
 	return schema{
 		text("name", wantName, &j.Name, signalbox.ValidName),
@@ -57,7 +57,7 @@ func jobSettings(j *Job) schema {
 	}
 }
 
-// zone is a key that takes a time zone.
+// zone is a key with a time zone.
 func zone(key string, to *string) setting {
 	const want = "want the IANA name of a time zone, such as Europe/Berlin or UTC, got "
 	return setting{key: key, tell: func(v value) string {
@@ -114,7 +114,8 @@ func (j *Job) setProject(v value) bool {
 	return true
 }
 
-// place is a key of where its runs work. The whole is checked with the schedule.
+// place is a key about where its runs work. The schedule's check validates the
+// combination.
 func (j *Job) place(key, want string, field func(*signalbox.Workspace) *string) setting {
 	return setting{key: key, want: want, set: func(v value) bool {
 		if v.Form != conffile.Text || v.Text == "" {
@@ -128,7 +129,7 @@ func (j *Job) place(key, want string, field func(*signalbox.Workspace) *string) 
 	}}
 }
 
-// lands is a key of where the work of its runs lands.
+// lands is a key about how the work of its runs lands.
 func (j *Job) lands(key, want string, set func(*signalbox.LandWish, value) bool) setting {
 	return setting{key: key, want: want, set: func(v value) bool {
 		if j.Landing == nil {
@@ -138,7 +139,7 @@ func (j *Job) lands(key, want string, set func(*signalbox.LandWish, value) bool)
 	}}
 }
 
-// setSchedulerPort takes the port of the seed's scheduler.yaml.
+// setSchedulerPort sets the port from the seed's scheduler.yaml.
 func (c *Config) setSchedulerPort(v value) bool {
 	ok := v.Form == conffile.Number && validPort(v.Text, 0)
 	if ok {
@@ -194,7 +195,7 @@ func (f *file) checkJob(key string, job Job) {
 	}
 }
 
-// Schedules are the jobs without their places in the file.
+// Schedules returns the jobs without their places in the file.
 func Schedules(jobs []Job) []signalbox.Schedule {
 	out := make([]signalbox.Schedule, len(jobs))
 	for i := range jobs {
@@ -203,11 +204,11 @@ func Schedules(jobs []Job) []signalbox.Schedule {
 	return out
 }
 
-// agentKinds are the kinds of agents that a process of ours can be.
+// agentKinds are the kinds of Signalbox's own agents.
 var agentKinds = []string{"claude", "codex", "opencode", "command", "llm", "demo"}
 
-// kindSettings are the keys of agent that may be another for each kind: what
-// tells one agent from all others is not among them.
+// kindSettings are the keys of agent that may differ by kind: keys that
+// identify a single agent are not among them.
 func kindSettings(c *Config) (out schema) {
 	for _, x := range settings(c) {
 		key, of := strings.CutPrefix(x.key, "agent.")
@@ -219,8 +220,8 @@ func kindSettings(c *Config) (out schema) {
 	return out
 }
 
-// decodeKinds decodes the options of each kind. They are kept as they stand, and
-// applied by For.
+// decodeKinds decodes the options of each kind. They are stored unchanged, and
+// For applies them.
 func decodeKinds(f *file, pair conffile.Pair) {
 	c := f.c
 	for one := range f.once(pair.Value, "agents.") {
@@ -252,8 +253,9 @@ func decodeKinds(f *file, pair conffile.Pair) {
 	}
 }
 
-// For is the configuration of an agent of that kind: agent, then what agents has
-// for the kind, then the environment and the flags, as for all that is in a file.
+// For is the configuration of an agent of that kind: agent, then the options of
+// the kind in agents, then the environment and the flags, as for the rest of a
+// file.
 func (c *Config) For(kind string) Config {
 	own := *c
 	own.Agent.Kind = kind
@@ -262,7 +264,7 @@ func (c *Config) For(kind string) Config {
 		return own
 	}
 	own.origins = maps.Clone(c.origins)
-	apply(&own) // its problems are those that Load found: none
+	apply(&own) // Load has already reported its problems: there are none
 	loadEnv(&own, c.sources)
 	loadFlags(&own, c.sources)
 	own.Agent.Kind = kind

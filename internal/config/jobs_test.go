@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// asScheduler loads a file as a scheduler that stands alone does.
+// asScheduler loads a file as a standalone scheduler does.
 func (w *world) asScheduler(flags ...config.Flag) (config.Config, error) {
 	return config.Load(config.Sources{Ask: trusted, Dir: w.dir, Flags: flags, Scheduler: true, Env: w.lookup})
 }
@@ -21,7 +21,7 @@ func (w *world) lookup(name string) (string, bool) {
 	return v, ok
 }
 
-// TestSeedSchedulerFile loads the seed's configs/scheduler.yaml, to the letter.
+// TestSeedSchedulerFile loads the seed's configs/scheduler.yaml unchanged.
 func TestSeedSchedulerFile(t *testing.T) {
 	w := newWorld(t)
 	w.file(`# configs/scheduler.yaml
@@ -137,7 +137,7 @@ func TestJobsThatAreWrong(t *testing.T) {
 	}
 }
 
-// All mistakes of a file are said at once, those of jobs too.
+// All mistakes of a file are reported at once, including those of jobs.
 func TestAllMistakesOfJobsAreSaid(t *testing.T) {
 	w := newWorld(t)
 	w.file("addr: x\njobs:\n  - {name: a, schedule: \"61 * * * *\", prompt: p}\n  - {name: a b, schedule: \"0 1 * * *\", prompt: p}\n")
@@ -149,7 +149,8 @@ func TestAllMistakesOfJobsAreSaid(t *testing.T) {
 	}
 }
 
-// Who serves neither tools nor schedules does not fail because of theirs.
+// A program that serves neither tools nor schedules does not fail because of
+// mistakes in them.
 func TestJobsAreForThoseWhoFireThem(t *testing.T) {
 	w := newWorld(t)
 	w.file("jobs:\n  - {name: a, schedule: never, prompt: \"${UNSET}\"}\nmcpServers: 3\n")

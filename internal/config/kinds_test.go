@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Each kind has its own options over those of agent; a flag is stronger than
-// both, and one kind's are nothing to another.
+// Each kind has its own options, which override those of agent; a flag
+// overrides both, and the options of one kind do not affect another.
 func TestForAKind(t *testing.T) {
 	dir := t.TempDir()
 	file := `

@@ -10,42 +10,42 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Sources say where a configuration comes from.
+// Sources say where a configuration is read from.
 type Sources struct {
-	// File is the file that --config names; "": signalbox.yaml in Dir, else
-	// config.yaml in Home, where there is one.
+	// File is the file named with --config; "": signalbox.yaml in Dir, else
+	// config.yaml in Home, if it exists.
 	File string
-	// NoSearch leaves out the search: no File, no file.
+	// NoSearch skips the search: without File, no file is read.
 	NoSearch bool
-	// NoWorkFile leaves out the signalbox.yaml of Dir.
+	// NoWorkFile ignores the signalbox.yaml of Dir.
 	NoWorkFile bool
-	// Ask asks the user whether such a file, which he did not name, is to be
-	// trusted; nil: there is nobody to ask, and it is not.
+	// Ask asks the user whether to trust such a file, which was not named
+	// explicitly; nil: the user cannot be asked, and the file is not trusted.
 	Ask func(Untrusted) (bool, error)
-	// NoTools leaves out the tools, for those who do not serve any: their
-	// variables need not be set, nor their files be there.
+	// NoTools ignores the tools, for programs that serve none: their variables
+	// need not be set, nor their files exist.
 	NoTools bool
-	// Scheduler says that it is for a scheduler that stands alone, which has
-	// jobs and no tools, and whose file may be the seed work-queue's
-	// scheduler.yaml. Without it NoTools leaves out the jobs too.
+	// Scheduler is set for a standalone scheduler, which has jobs and no tools,
+	// and whose file may be the seed work-queue's scheduler.yaml. If it is not
+	// set, NoTools ignores the jobs as well.
 	Scheduler bool
 	Dir       string                      // the working folder; default: the process's
 	Env       func(string) (string, bool) // default os.LookupEnv
-	Flags     []Flag                      // those that were given, the last of a key wins
-	// found says that File is the signalbox.yaml of Dir, which nobody named: it is
-	// read again.
+	Flags     []Flag                      // given flags; of several for the same key the last one counts
+	// found says that File is the signalbox.yaml of Dir, which was found by the
+	// search: it is being read again.
 	found bool
 }
 
 // Flag is a flag that sets a key.
 type Flag struct {
-	Name   string   // as it is typed, such as --addr
-	Key    string   // of the file, such as agent.slots
-	Values []string // one, but for keys that are lists
+	Name   string   // as typed, such as --addr
+	Key    string   // in the file, such as agent.slots
+	Values []string // one value, except for lists
 }
 
-// Load returns the configuration: defaults, overridden by the file, by the
-// environment, by the flags. An error is Problems, all that were found.
+// Load returns the configuration: defaults, overridden by the file, then by
+// the environment, then by flags. An error is Problems with all mistakes.
 func Load(src Sources) (Config, error) {
 	if src.Env == nil {
 		src.Env = os.LookupEnv
@@ -71,7 +71,7 @@ func Load(src Sources) (Config, error) {
 	if len(found) == 0 {
 		found = append(loadTokenFile(&c), check(&c, src)...)
 	}
-	if len(found) == 0 && c.confirm != nil { // last: a file that is wrong is not asked about
+	if len(found) == 0 && c.confirm != nil { // last: the user is not asked about an invalid file
 		if err := c.confirm(); err != nil {
 			found = Problems{{Where: workFile, Text: err.Error()}}
 		}
@@ -99,7 +99,7 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 			return toolconf.Own{}, Problems{{Where: name, Text: err.Error()}}
 		}
 	}
-	c.read, _ = os.Stat(path) // before: what changes while it is read is found by FollowJobs
+	c.read, _ = os.Stat(path) // before reading, so that FollowJobs notices a change during the read
 	f.read(path)
 	c.File = path
 	if found {
@@ -108,8 +108,8 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 	return toolconf.Own{Name: name, Base: f.base, Pairs: f.tools}, f.found
 }
 
-// loadTools reads the tools that the file has and those of the files that it,
-// a variable or flags name.
+// loadTools reads the tools in the file and those in files that it, a
+// variable or flags name.
 func loadTools(c *Config, src Sources, own toolconf.Own) Problems {
 	s := toolconf.Source{Own: own, Env: src.Env, Home: userHome(src.Env), Dir: src.Dir}
 	for _, path := range c.ToolFiles {
@@ -120,7 +120,7 @@ func loadTools(c *Config, src Sources, own toolconf.Own) Problems {
 	return found
 }
 
-// near is a path as a person in dir would write it.
+// near is a path as a user in dir would write it.
 func near(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -128,9 +128,9 @@ func near(dir, path string) string {
 	return path
 }
 
-// findFile returns the file to read, as the person knows it and as a path;
-// "" where there is none. A file that is there but cannot be read is found:
-// reading it will say so.
+// findFile returns the file to read, as the user knows it and as a path; ""
+// if there is none. A file that exists but cannot be read counts as found:
+// reading it reports the error.
 func findFile(src Sources, home string) (name, path string) {
 	if src.File != "" {
 		if filepath.IsAbs(src.File) {
@@ -155,11 +155,11 @@ func findFile(src Sources, home string) (name, path string) {
 	return "", ""
 }
 
-// ownConfig is the user's own file, which counts in each folder without one.
+// ownConfig is the user's own file, used in each folder that has none.
 func ownConfig(home string) string { return filepath.Join(home, "config.yaml") }
 
-// loadEnv applies the variables. An empty one counts as not set; of several
-// names for a key the first that is set wins.
+// loadEnv applies the variables. An empty variable counts as not set; if a
+// key has several variables, the first that is set counts.
 func loadEnv(c *Config, src Sources) Problems {
 	var found Problems
 	for _, x := range settings(c) {
@@ -183,8 +183,8 @@ func loadEnv(c *Config, src Sources) Problems {
 	return found
 }
 
-// redisURL is the seeds' name for the store. Programs beside this one have it,
-// too: so it counts only where no store is given.
+// redisURL is the seeds' variable for the store. Other programs use it too, so
+// it counts only if no store is configured.
 const redisURL = "REDIS_URL"
 
 func loadRedisURL(c *Config, src Sources) Problems {
@@ -200,8 +200,9 @@ func loadRedisURL(c *Config, src Sources) Problems {
 	return nil
 }
 
-// loadTokenFile reads the token from the file that is named. Of a token and a
-// file the one that comes from nearer counts: flag, variable, file.
+// loadTokenFile reads the token from the configured file. If both a token and
+// a file are set, the one with the higher precedence counts: flag, variable,
+// file.
 func loadTokenFile(c *Config) Problems {
 	if c.TokenFile == "" {
 		return nil
@@ -225,7 +226,7 @@ func loadTokenFile(c *Config) Problems {
 	return nil
 }
 
-// nearness orders the places that a value can come from.
+// nearness is the precedence of the origin of a value.
 func nearness(origin string) int {
 	switch {
 	case strings.HasPrefix(origin, "--"):
@@ -236,7 +237,7 @@ func nearness(origin string) int {
 	return 1
 }
 
-// words are the parts of a list with commas.
+// words splits a comma-separated list.
 func words(text string) []string {
 	var out []string
 	for _, part := range strings.Split(text, ",") {
@@ -271,12 +272,12 @@ func loadFlags(c *Config, src Sources) Problems {
 	return found
 }
 
-// untyped makes a value of a text from the environment or a flag.
+// untyped makes a value from a text in the environment or a flag.
 func (src Sources) untyped(text string) value {
 	return value{Value: conffile.Value{Form: conffile.Text, Text: text, Untyped: true}, base: src.Dir, home: userHome(src.Env)}
 }
 
-// check looks at what only several values together can tell.
+// check validates combinations of values.
 func check(c *Config, src Sources) Problems {
 	var found Problems
 	if c.Data == "" {
@@ -300,21 +301,20 @@ func check(c *Config, src Sources) Problems {
 	return found
 }
 
-// fromFile is where a key stands in the file, or "".
+// fromFile is the place of a key in the file, or "".
 func (c *Config) fromFile(key string) string {
 	if from := c.origins[key]; strings.Contains(from, ":") {
 		return from
 	}
-	return "" // a variable or flag, which is stronger and no contradiction
+	return "" // a variable or flag overrides it and is not a contradiction
 }
 
-// HomeEnv names the environment variable that puts the home folder of
-// Signalbox elsewhere.
+// HomeEnv is the environment variable that sets the home folder of Signalbox.
 const HomeEnv = "SIGNALBOX_HOME"
 
-// Home returns the home folder of Signalbox: $SIGNALBOX_HOME, else
-// .signalbox in the user's home; "" where neither is known. env is a lookup
-// such as os.LookupEnv.
+// Home returns the home folder of Signalbox: $SIGNALBOX_HOME, else .signalbox
+// in the user's home; "" if neither is known. env looks up a variable, like
+// os.LookupEnv.
 func Home(env func(string) (string, bool)) string {
 	if home, ok := env(HomeEnv); ok && home != "" {
 		return home
@@ -334,24 +334,24 @@ func userHome(env func(string) (string, bool)) string {
 	return ""
 }
 
-// DirectorFile is where a running director says how to reach it
-// (api.DirectorFile), in a home folder of Signalbox.
+// DirectorFile is the file in a home folder of Signalbox in which a running
+// director says how to reach it (api.DirectorFile).
 func DirectorFile(home string) string { return filepath.Join(home, "director.json") }
 
 // FurtherDirectorFile is the same for the director at a URL, so that several
-// can run with one home folder.
+// directors can run with one home folder.
 func FurtherDirectorFile(home, url string) string {
 	_, addr, _ := strings.Cut(strings.ToLower(strings.TrimRight(url, "/")), "://")
 	return filepath.Join(home, "directors", strings.NewReplacer(":", "_", "/", "_").Replace(addr)+".json")
 }
 
-// TokenFile holds the token of the owner of this home folder: the static token
-// of the directors that run with it, unless another one is given.
+// TokenFile has the token of the owner of this home folder: the static token
+// of the directors that use it, unless another one is configured.
 func TokenFile(home string) string { return filepath.Join(home, "token") }
 
-// SchedulerFile is where a running scheduler that stands alone says how to
-// reach it, as a director does in DirectorFile.
+// SchedulerFile is the file in which a running standalone scheduler says how
+// to reach it, like DirectorFile.
 func SchedulerFile(home string) string { return filepath.Join(home, "scheduler.json") }
 
-// SchedulerTokenFile is the same for a scheduler that stands alone.
+// SchedulerTokenFile is TokenFile for a standalone scheduler.
 func SchedulerTokenFile(home string) string { return filepath.Join(home, "scheduler-token") }

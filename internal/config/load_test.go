@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// world is a place with a working folder, a home and an environment.
+// world is a working folder, a home and an environment.
 type world struct {
 	t    *testing.T
 	dir  string
@@ -38,7 +38,7 @@ func (w *world) write(path, text string) {
 
 func (w *world) file(text string) { w.write(filepath.Join(w.dir, "signalbox.yaml"), text) }
 
-// trusted is the answer of somebody who trusts the files of his folder.
+// trusted is the answer of a user who trusts the files in the working folder.
 func trusted(config.Untrusted) (bool, error) { return true, nil }
 
 func (w *world) load(file string, flags ...config.Flag) (config.Config, error) {
@@ -239,7 +239,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// The names and the plain seconds of the seed execution-queue.
+// The variables of the seed execution-queue, with plain seconds.
 func TestSeedVariables(t *testing.T) {
 	w := newWorld(t)
 	w.env["MAX_QUEUE_SIZE"], w.env["QUEUE_WAIT_TIMEOUT"], w.env["EXECUTION_TTL"] = "5", "60", "900"
@@ -285,12 +285,12 @@ func TestWhichFile(t *testing.T) {
 		t.Errorf("home is %s", got)
 	}
 	c, err := config.Load(config.Sources{NoSearch: true, Dir: w.dir, Env: func(string) (string, bool) { return "/home/x", true }})
-	if err == nil { // every variable is "/home/x", which is no address
+	if err == nil { // every variable is "/home/x", which is not a URL
 		t.Errorf("%+v", c)
 	}
 }
 
-// TestBadInput has a file, variables or flags, and all that must be said.
+// TestBadInput has a file, variables or flags, and all the expected errors.
 func TestBadInput(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -491,7 +491,7 @@ func TestWithoutAHome(t *testing.T) {
 	w.mustLoad("", flag("--data", "data", "here"))
 }
 
-// FuzzFile looks for texts that make the reading panic or hang.
+// FuzzFile looks for texts that make the reader panic or hang.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{"addr: x", "a: &a [*a]", "agents: [{name: a, url: http://b}]", "agent: &x\n  tiers: *x\n", "? [a]\n: b\n<<: *c", "token: ${A}${", "\xff"} {
 		f.Add(seed)

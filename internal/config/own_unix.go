@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// permBits are the permission bits that say something here.
+// permBits are the permission bits to check.
 const permBits fs.FileMode = 0o777
 
 // ours reports whether a file belongs to the user of this process or to root.

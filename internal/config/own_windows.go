@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// permBits are the permission bits that say something here: none. Who may read or
-// write a file stands in its access control list, which is not looked at; in the
-// folder of a user's profile others may do neither.
+// permBits are the permission bits to check: none. A file's access control list
+// decides who may read or write it, and is not checked; in the user's profile
+// folder others may do neither.
 const permBits fs.FileMode = 0
 
-// ours reports whether a file belongs to the user of this process, to the
-// administrators or to the system. A file whose owner cannot be read is not ours.
+// ours reports whether a file belongs to the user of this process, the
+// administrators or the system. It returns false if the owner cannot be read.
 func ours(path string, _ fs.FileInfo) bool {
 	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// decodeResources decodes resources by their names.
+// decodeResources decodes resources by name.
 func decodeResources(f *file, _ string, pair conffile.Pair) {
 	if pair.Value.Form == conffile.Nothing {
 		return

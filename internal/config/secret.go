@@ -16,14 +16,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// maxSecretFile bounds a file with a token, in bytes.
+// maxSecretFile bounds a token file, in bytes.
 const maxSecretFile = 4096
 
-// EnsureSecret returns the secret in a file, and makes both where there is
-// none. Of several processes that start at once all get the same one.
+// EnsureSecret returns the secret in a file, and creates both if there is no
+// file. Processes that start concurrently all get the same secret.
 //
-// Errors: what ReadSecret says of the file; a file of another user, who may have
-// put it there; and, where there is none yet, a folder that others can write to.
+// Errors: those of ReadSecret; a file of another user, who may have put it
+// there; and, if the file does not exist, a folder to which others can write.
 func EnsureSecret(path string) (string, error) {
 	secret, err := ownSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -37,13 +37,13 @@ func EnsureSecret(path string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.Remove(draft) }()
-	if err := os.Link(draft, path); err != nil && !errors.Is(err, fs.ErrExist) { // whole or not at all; the first stays
+	if err := os.Link(draft, path); err != nil && !errors.Is(err, fs.ErrExist) { // atomic; the first one wins
 		return "", err
 	}
 	return ownSecret(path)
 }
 
-// ownSecret returns the secret in a file that no other user can have put there.
+// ownSecret returns the secret in a file that no other user can have created.
 func ownSecret(path string) (string, error) {
 	secret, info, err := readSecret(path)
 	if err == nil && !Own(path, info) {
@@ -52,8 +52,8 @@ func ownSecret(path string) (string, error) {
 	return secret, err
 }
 
-// ownFolder makes a folder that only its owner can use, or makes sure that
-// nobody else can write to the one that is there.
+// ownFolder creates a folder that only its owner can use, or makes sure that
+// no other user can write to the existing one.
 func ownFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -69,7 +69,7 @@ func ownFolder(path string) error {
 }
 
 // Own reports whether a file or folder belongs to the user of this process or
-// to root, and nobody else can write to it.
+// to root, and no other user can write to it.
 func Own(path string, info fs.FileInfo) bool {
 	return info.Mode().Perm()&0o022&permBits == 0 && ours(path, info)
 }
@@ -111,14 +111,14 @@ func readSecret(path string) (string, fs.FileInfo, error) {
 	return secret, info, nil
 }
 
-// workFile is the name of the configuration that is found in the working
-// folder, which may be that of somebody else's repository.
+// workFile is the name of the configuration file that is found in the working
+// folder, which may be someone else's repository.
 const workFile = "signalbox.yaml"
 
-// harmless are the keys that count unasked in a file of the working folder. All
-// others are asked about, new ones too: a key belongs here only if it starts
-// nothing, lets nobody in, sends nothing elsewhere, takes no protection away and
-// removes nothing that is stored.
+// harmless are the keys in a file of the working folder that count without
+// asking the user. All other keys need trust, including new ones. A key belongs
+// here only if it runs nothing, grants no access, sends nothing elsewhere,
+// removes no protection and deletes nothing that is stored.
 var harmless = []string{
 	"log.format", "log.level", "log_level", "seed_metrics", "port", "scheduler.enabled", "scheduler.timezone",
 	"queue.max_size", "queue.chat_max_size", "queue.wait_timeout", "queue.fleet", "queue.max_attempts", "queue.dispatch_timeout", "queue.age_step",
@@ -130,9 +130,9 @@ var harmless = []string{
 	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.min_parallel_tool_calls", "agent.llm.over_limit",
 }
 
-// NamedFile is File, or "" where it was found in the working folder: another
-// program that is to have this configuration finds it there too, by the same
-// rules. One that is named is not asked about.
+// NamedFile is File, or "" if it was found in the working folder: another
+// program that needs this configuration finds it there too, by the same
+// rules. A file that is named explicitly is not asked about.
 func (c *Config) NamedFile() string {
 	if c.sources.found {
 		return ""
@@ -140,16 +140,16 @@ func (c *Config) NamedFile() string {
 	return c.File
 }
 
-// Untrusted is a file of the working folder with keys that count only once the
-// user has trusted it.
+// Untrusted is a file of the working folder with keys that count only after
+// the user has trusted it.
 type Untrusted struct {
 	Path  string   // absolute
-	Keys  []string // those keys
-	Hides string   // the user's own file, which does not count where this one does; "": there is none
-	mark  string   // where it is noted that it is trusted
+	Keys  []string // keys that need trust
+	Hides string   // the user's own file, which this file replaces; "": there is none
+	mark  string   // records that the file is trusted
 }
 
-// Does is what the file does that the user is asked about, for people.
+// Does describes the effects of the file that need trust, for people.
 func (u *Untrusted) Does() string {
 	var does []string
 	if len(u.Keys) > 0 {
@@ -161,7 +161,7 @@ func (u *Untrusted) Does() string {
 	return strings.Join(does, " and ")
 }
 
-// confirmWorkFile asks about keys that are guarded, unless the file is trusted.
+// confirmWorkFile asks about guarded keys, unless the file is trusted.
 func confirmWorkFile(path string, data []byte, root node, src Sources) error {
 	u, err := untrusted(path, data, root, Home(src.Env))
 	if err != nil || u == nil {
@@ -180,7 +180,8 @@ func confirmWorkFile(path string, data []byte, root node, src Sources) error {
 		u.Does(), u.Path)
 }
 
-// ownFile refuses a file, or a link to one, that others can write or have made.
+// ownFile refuses a file, or a link to one, that others can write or have
+// created.
 func ownFile(path string) error {
 	link, err := os.Lstat(path)
 	if err != nil {
@@ -190,7 +191,7 @@ func ownFile(path string) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() && !info.IsDir() { // of a folder the reader says so
+	if !info.Mode().IsRegular() && !info.IsDir() { // for a folder, the reader reports the error
 		return errors.New("want a file, which it is not")
 	}
 	if ours(path, link) && Own(path, info) {
@@ -199,8 +200,8 @@ func ownFile(path string) error {
 	return fmt.Errorf("it is not read: another user owns it or can write to it (mode %04o); chmod go-w it if it is yours, or name the file to use with --config", info.Mode().Perm())
 }
 
-// untrusted returns what the user is to be asked about a file of these bytes;
-// nil where there is nothing to ask, or it was answered.
+// untrusted returns what to ask the user about a file with this content; nil
+// if there is nothing to ask, or the user has answered.
 func untrusted(path string, data []byte, root node, home string) (*Untrusted, error) {
 	keys, hides := guardedKeys(root), ownConfig(home)
 	if _, err := os.Lstat(hides); err != nil || filepath.Base(path) == repositoryFile {
@@ -216,7 +217,7 @@ func untrusted(path string, data []byte, root node, home string) (*Untrusted, er
 	if err != nil {
 		return nil, err
 	}
-	if filepath.Base(path) == repositoryFile { // the agent knows the folder without links
+	if filepath.Base(path) == repositoryFile { // the agent resolves links in the folder
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if err != nil {
 			return nil, err
@@ -235,7 +236,7 @@ func untrusted(path string, data []byte, root node, home string) (*Untrusted, er
 	return u, nil
 }
 
-// trust notes that the file, as it is, is trusted where it is.
+// trust records that the file is trusted, with this content at this path.
 func (u *Untrusted) trust() error {
 	if err := ownFolder(filepath.Dir(u.mark)); err != nil {
 		return err
@@ -243,7 +244,7 @@ func (u *Untrusted) trust() error {
 	return os.WriteFile(u.mark, []byte(u.Path+"\n"), 0o600)
 }
 
-// guardedKeys are the keys of a file that are asked about, in its order.
+// guardedKeys are the keys of a file that need trust, in the file's order.
 func guardedKeys(root node) []string {
 	var out []string
 	all := settings(new(Config))
@@ -267,8 +268,8 @@ func guardedKeys(root node) []string {
 	return out
 }
 
-// Trust notes that a file of a working folder is trusted as it is now, and
-// returns what it does; "" where there was nothing to note.
+// Trust records that a file of a working folder is trusted with its present
+// content, and returns what it does; "" if there was nothing to trust.
 func Trust(path string, env func(string) (string, bool)) (does string, err error) {
 	if err := ownFile(path); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// A token that another user put into an open folder is no token of ours: that
-// user knows it.
+// A token that another user put into an open folder is refused: that user
+// knows it.
 func TestASecretThatAStrangerMadeIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make a file of another user")

@@ -13,15 +13,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// setting is one key: what it takes and where that goes.
+// setting is one key: which values it accepts and where they go.
 type setting struct {
 	key    string
 	want   string // what is expected, for people
 	env    []string
-	secret bool // its value is not shown in errors
-	commas bool // its variables hold a list
+	secret bool // errors do not show its value
+	commas bool // its variables contain a list
 	set    func(value) bool
-	// tell is used instead of set by keys with more specific errors; "": none.
+	// tell replaces set for keys with more specific errors; "": no error.
 	tell func(value) string
 	// nested reads a value that is neither a scalar nor a plain list.
 	nested func(f *file, key string, pair conffile.Pair)
@@ -42,7 +42,7 @@ func (s schema) section(key string) bool {
 	return slices.ContainsFunc(s, func(x setting) bool { return strings.HasPrefix(x.key, key+".") })
 }
 
-// apply sets a value and returns what is wrong with it, or "".
+// apply sets a value and returns the mistake in it, or "".
 func (x *setting) apply(v value) string {
 	if x.tell != nil {
 		return x.tell(v)
@@ -94,7 +94,7 @@ func size(key string, to *int64) setting {
 
 var sizeForm = regexp.MustCompile(`^([0-9]{1,16})(?:\.([0-9]{1,3}))? ?([kKMGTP]i?B|B)?$`)
 
-// bytesOf reads a number of bytes, such as 20GiB, 1.5 TB or 500000000.
+// bytesOf parses a number of bytes, such as 20GiB, 1.5 TB or 500000000.
 func bytesOf(s string) (int64, bool) {
 	m := sizeForm.FindStringSubmatch(s)
 	if m == nil || m[2] != "" && (m[3] == "" || m[3] == "B") {
@@ -167,7 +167,7 @@ func validURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// validToken reports whether a token can stand in a header.
+// validToken reports whether a token is valid in a header.
 func validToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
@@ -177,7 +177,7 @@ type value struct {
 	conffile.Value
 	list  []string
 	table map[string]string
-	// Relative paths are relative to base, ~ is home.
+	// Relative paths are relative to base, and ~ is home.
 	base, home string
 }
 

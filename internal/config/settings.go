@@ -44,7 +44,7 @@ func settings(c *Config) schema {
 		text("scheduler.addr", wantAddr, &c.Scheduler.Addr, validAddr).from("SIGNALBOX_SCHEDULER_ADDR"),
 		text("scheduler.token", wantToken, &c.Scheduler.Token, validToken).hidden().from("SIGNALBOX_SCHEDULER_TOKEN"),
 		{key: "jobs", nested: decodeJobs},
-		// As the seed work-queue has them in its scheduler.yaml.
+		// Keys of the seed work-queue's scheduler.yaml.
 		{key: "port", want: "a port from 0 to 65535", set: c.setSchedulerPort},
 		oneOf("log_level", &c.Log.Level, logLevels...),
 		text("director_url", wantURL, &c.Director, validDirector),
@@ -181,7 +181,7 @@ func accountSettings(a *Account) schema {
 	}
 }
 
-// priceSettings are the keys of what a model costs.
+// priceSettings are the keys of a model's price.
 func priceSettings(p *Price) schema {
 	return schema{
 		decimal("input", 0, signalbox.MaxRunUSD, &p.Input),
@@ -223,8 +223,8 @@ func validStore(s string) bool {
 	return false
 }
 
-// priority is the key of the priority of one source. Its name may differ from that of
-// the source: the seeds say schedule, not scheduler.
+// priority is the key for the priority of one source. Its name may differ from that
+// of the source: the seeds use schedule instead of scheduler.
 func priority(name string, c *Config, source signalbox.Source) setting {
 	const most = 10
 	return setting{key: "priorities." + name, want: conffile.WantWhole(-most, most), set: func(v value) bool {
@@ -252,7 +252,7 @@ func (c *Config) setTiers(v value) bool {
 	return true
 }
 
-// maxPorts bounds the scan: each port is asked every second.
+// maxPorts limits the scan: each port is probed every second.
 const maxPorts = 100
 
 func (c *Config) setPorts(v value) bool {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// REDIS_URL is the store where nobody gave one: a server for another program
-// must not take the place of one that was chosen.
+// REDIS_URL is the store only if none is configured: another program's server
+// must not replace the configured one.
 func TestRedisURLIsTheStoreWhereNoneIsGiven(t *testing.T) {
 	const url = "redis://:s3cret@127.0.0.1:6379/0"
 	file := filepath.Join(t.TempDir(), "signalbox.yaml")

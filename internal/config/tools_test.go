@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// TestTools has the ways by which files of tools are named, and that a flag is
-// stronger than a variable and that than the file.
+// TestTools: the ways of naming tools files; a flag overrides a variable, and
+// a variable the file.
 func TestTools(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -44,8 +44,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestCommands has command tools of signalbox.yaml and of a mcp-config.json, and
-// the keys of how they are run.
+// TestCommands: command tools of signalbox.yaml and of a mcp-config.json, and
+// the keys that configure how they run.
 func TestCommands(t *testing.T) {
 	w := newWorld(t)
 	w.write(filepath.Join(w.dir, "sub", "mcp-config.json"), `{"maxParallelTasks": 4, "tools": [{"name": "listed", "command": "/bin/sh", "cwd": "workspace"}]}`)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A named pipe would hold up whoever reads it.
+// Reading a named pipe would block.
 func TestAPipeInTheWorkingFolderIsRefused(t *testing.T) {
 	src, path := workFolder(t, "")
 	if err := os.Remove(path); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// workFolder is a working folder with a signalbox.yaml, and a home.
+// workFolder creates a working folder with a signalbox.yaml, and a home.
 func workFolder(t *testing.T, text string) (src Sources, path string) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
@@ -45,7 +45,7 @@ func TestAFileOfTheWorkingFolderIsAskedAboutOnce(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("asked %d times", asked)
 	}
-	// A file that has changed, or the same one elsewhere, is another one.
+	// A changed file, or the same file elsewhere, needs trust again.
 	if err := os.WriteFile(path, []byte(evil+"# more\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +130,8 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 	}
 }
 
-// A key of a working folder's file counts unasked only where somebody has called
-// it harmless: a key that is new is asked about.
+// A key in a working folder's file counts without trust only if it is listed as
+// harmless: new keys need trust.
 func TestAKeyIsAskedAboutUnlessItIsHarmless(t *testing.T) {
 	for _, key := range harmless {
 		if settings(new(Config)).find(key) == nil {
@@ -152,8 +152,8 @@ func TestAKeyIsAskedAboutUnlessItIsHarmless(t *testing.T) {
 	}
 }
 
-// The keys that run something, let others in, lead something elsewhere, take a
-// protection away or remove what is stored.
+// Keys that run something, grant access, send something elsewhere, remove a
+// protection or delete stored data.
 func TestDangerousKeysAreAskedAbout(t *testing.T) {
 	for key, text := range map[string]string{
 		"jobs":                "jobs: [{name: a, schedule: \"* * * * *\", prompt: p}]",
@@ -190,7 +190,7 @@ func TestDangerousKeysAreAskedAbout(t *testing.T) {
 	}
 }
 
-// A harmless file takes away what the user's own file says, which does not count
+// A harmless file still replaces the user's own file, which does not count
 // beside it.
 func TestAFileThatHidesTheUsersOwnIsAskedAbout(t *testing.T) {
 	src, path := workFolder(t, "log: {level: debug}\n")

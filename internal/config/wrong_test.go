@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEveryKeySaysWhatItWants gives each key values of all forms: what it does
-// not take is said with the line and the key.
+// TestEveryKeySaysWhatItWants gives each key values of all types: an invalid
+// value is reported with the line and the key.
 func TestEveryKeySaysWhatItWants(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signalbox.yaml")
 	env := func(name string) (string, bool) { return "/home/ada", name == "HOME" }

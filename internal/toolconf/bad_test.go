@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMistakes has files and all that must be said about them. Those of one
-// case are read in the order of their names.
+// TestMistakes has files and all the expected errors. The files of one case
+// are read in the order of their names.
 func TestMistakes(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -75,7 +75,7 @@ func (s *section) newCommand(name string) *CommandTool {
 // commandRest reads the keys that both forms of a command tool share.
 func (s *section) commandRest(t *CommandTool) func() {
 	if t.Command = strings.TrimSpace(t.Command); strings.Contains(t.Command, "/") {
-		t.Command = s.path(t.Command) // else it is looked for on PATH
+		t.Command = s.path(t.Command) // otherwise it is looked up on PATH
 	}
 	s.text(&t.Title, words, "title")
 	s.text(&t.Description, words, "description")
@@ -86,7 +86,7 @@ func (s *section) commandRest(t *CommandTool) func() {
 	s.folder(&t.CwdRoot, "cwdRoot", "cwd_root")
 	s.text(&t.CwdFrom, propertyName, "cwdFrom", "cwd_from")
 	if t.CwdFrom != "" && t.CwdRoot == "" {
-		t.CwdRoot = t.Cwd // a caller who names the folder may not name any
+		t.CwdRoot = t.Cwd // if callers name the folder, it must be limited
 	}
 	input := s.inputSchema()
 	t.InputSchema = input.text
@@ -95,7 +95,7 @@ func (s *section) commandRest(t *CommandTool) func() {
 		s.odd(s.line, s.key, "cwdFrom names the property "+shownName(t.CwdFrom)+", which inputSchema does not have")
 	}
 	s.boolean(&t.Async, "async")
-	if t.Async && !s.has("queue") { // it waits in the queue commands already
+	if t.Async && !s.has("queue") { // it already waits in the queue commands
 		s.known = append(s.known, "queue")
 	} else {
 		s.queueOf(&t.Queue)

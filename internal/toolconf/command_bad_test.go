@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommandMistakes has files and all that must be said about their command
-// tools.
+// TestCommandMistakes has files and all the expected errors about their
+// command tools.
 func TestCommandMistakes(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// TestMCPConfig reads a mcp-config.json as that program has it.
+// TestMCPConfig reads a mcp-config.json as that program writes it.
 func TestMCPConfig(t *testing.T) {
 	text, err := os.ReadFile("testdata/mcp-config.json")
 	if err != nil {
@@ -77,7 +77,7 @@ func chmod(t *testing.T, path string) {
 	}
 }
 
-// TestCommandTools has all keys of a command tool of ours.
+// TestCommandTools has all keys of a command tool in signalbox.yaml.
 func TestCommandTools(t *testing.T) {
 	w := newWorld(t, map[string]string{"sub/tools.yaml": `queues:
   default: {concurrent: 2}
@@ -166,8 +166,8 @@ func TestExampleOfCommands(t *testing.T) {
 	}
 }
 
-// TestShortSchemas has what a field may be, and what tells fields from JSON
-// Schema.
+// TestShortSchemas: the forms of a field, and how fields are distinguished
+// from JSON Schema.
 func TestShortSchemas(t *testing.T) {
 	for _, test := range []struct{ in, want, note string }{
 		{`{}`, `{"type":"object","properties":{}}`, ""},
@@ -203,7 +203,7 @@ func TestShortSchemas(t *testing.T) {
 	}
 }
 
-// TestSecretProperties are named or marked, at the top or below.
+// TestSecretProperties: they are named or marked, at the top or below.
 func TestSecretProperties(t *testing.T) {
 	w := newWorld(t, map[string]string{"t.yaml": `commandTools:
   x:
@@ -223,7 +223,7 @@ func TestSecretProperties(t *testing.T) {
 	equal(t, "y", c.Commands[1].Secrets, []string{"a", "whatever"})
 }
 
-// TestListedTools is about what a list can have that a section cannot.
+// TestListedTools: what a list can contain that a section cannot.
 func TestListedTools(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"a.json": `{"maxConcurrent": 2, "tools": [
@@ -253,7 +253,8 @@ func TestListedTools(t *testing.T) {
 	}
 }
 
-// TestHostileCommands must be read in a moment, whatever they make of it.
+// TestHostileCommands: hostile files are processed quickly, whatever the
+// result.
 func TestHostileCommands(t *testing.T) {
 	var bomb strings.Builder
 	bomb.WriteString("commandTools:\n  a:\n    command: x\n    inputSchema:\n      a0: &a0 {type: object, properties: {x: string, y: string}}\n")
@@ -290,7 +291,7 @@ func TestHostileCommands(t *testing.T) {
 }
 
 // FuzzCommands looks for texts that make the reading of command tools panic, or
-// give a tool that cannot be.
+// give an invalid tool.
 func FuzzCommands(f *testing.F) {
 	if text, err := os.ReadFile("testdata/mcp-config.json"); err == nil {
 		f.Add(string(text))

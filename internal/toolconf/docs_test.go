@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// page is docs/tools.md.
+// page returns docs/tools.md.
 func page(t testing.TB) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools.md"))
@@ -19,7 +19,7 @@ func page(t testing.TB) string {
 	return string(data)
 }
 
-// example is the one under a heading of the page.
+// example returns the example under a heading of the page.
 func example(t testing.TB, heading string) string {
 	t.Helper()
 	_, text, ok := strings.Cut(page(t), "\n### "+heading+"\n")
@@ -32,8 +32,8 @@ func example(t testing.TB, heading string) string {
 	return text
 }
 
-// TestDocsKeys keeps the tables of the page complete: the keys that the
-// readers offer as suggestions are all in them.
+// TestDocsKeys checks that the tables of the page contain all keys that the
+// readers suggest.
 func TestDocsKeys(t *testing.T) {
 	text := page(t)
 	_, text, _ = strings.Cut(text, "\n## Keys\n")
@@ -53,8 +53,8 @@ func TestDocsKeys(t *testing.T) {
 	}
 }
 
-// TestDocsSources keeps the page from naming a key that no reader knows: each
-// key in its tables is in the source.
+// TestDocsSources checks that the source knows each key in the tables of the
+// page.
 func TestDocsSources(t *testing.T) {
 	var src strings.Builder
 	files, err := filepath.Glob("*.go")

@@ -134,7 +134,7 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 		if word == "min" || word == "max" {
 			word += "imum"
 		}
-		if ok && (!many || word != "minItems" && word != "maxItems") { // those are of the list
+		if ok && (!many || word != "minItems" && word != "maxItems") { // they apply to the list
 			out.Pairs = append(out.Pairs, entry(word, pair.Value))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// TestUnreadableFiles says who names a file that cannot be read.
+// TestUnreadableFiles: the error says what names a file that cannot be read.
 func TestUnreadableFiles(t *testing.T) {
 	w := newWorld(t, map[string]string{"folder.json/x": "", "big.json": strings.Repeat(" ", 1<<20) + "{}", "big.yaml": strings.Repeat("#", 1<<20+1), "text.txt": "hello", "binary.json": "\x00\x01"})
 	_, bad := w.load("gone.json", "folder.json", "big.json", "big.yaml", "text.txt", "binary.json")
@@ -25,8 +25,8 @@ func TestUnreadableFiles(t *testing.T) {
 	})
 }
 
-// TestFormatByContent takes a file without a telling name for what it looks
-// like.
+// TestFormatByContent: the content decides the format of a file whose name
+// does not.
 func TestFormatByContent(t *testing.T) {
 	w := newWorld(t, map[string]string{"mcp": "\n {\"mcpServers\": {\"a\": {\"command\": \"x\", \"colour\": 1}}}", "tools.conf": "mcpServers:\n  b: {command: x}\n"})
 	if c := w.mustLoad(t, "mcp", "tools.conf", "mcp"); len(c.Servers) != 2 || len(c.Notes) != 1 {
@@ -34,7 +34,7 @@ func TestFormatByContent(t *testing.T) {
 	}
 }
 
-// TestHostileFiles must be read in a moment, whatever they make of it.
+// TestHostileFiles: hostile files are processed quickly, whatever the result.
 func TestHostileFiles(t *testing.T) {
 	var bomb strings.Builder
 	bomb.WriteString("restTools:\n  a:\n    url: http://h/\n    bodyTemplate:\n      a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -70,7 +70,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// FuzzFile looks for texts that make the reading panic or hang.
+// FuzzFile looks for texts that make the reader panic or hang.
 func FuzzFile(f *testing.F) {
 	for _, heading := range []string{"signalbox.yaml", ".mcp.json", ".ai-agent.json"} {
 		f.Add(example(f, heading))

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// TestExampleOfOurs reads the example of signalbox.yaml as a file of tools,
+// TestExampleOfOurs reads the example of signalbox.yaml as a tools file,
 // without its key tools.
 func TestExampleOfOurs(t *testing.T) {
 	text := example(t, "signalbox.yaml")
@@ -107,8 +107,8 @@ func TestExampleOfAIAgent(t *testing.T) {
 	})
 }
 
-// TestTheValuesOfVariablesAreKnown, wherever they stand: what is not to be
-// shown later has to be known by then.
+// TestTheValuesOfVariablesAreKnown: all values of variables are collected,
+// wherever they are used, so that they can be masked later.
 func TestTheValuesOfVariablesAreKnown(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.json": `{"mcpServers": {
 	"a": {"command": "a", "args": ["--key=${TOKEN}", "${NONE:-plain}", "${HOME}/x"], "env": {"DSN": "db://${TOKEN}@h", "TWO": "${SECOND}"}},
@@ -121,7 +121,7 @@ func TestTheValuesOfVariablesAreKnown(t *testing.T) {
 	}
 }
 
-// TestForeignKeys has what other programs write for a server.
+// TestForeignKeys has the keys that other programs write for a server.
 func TestForeignKeys(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.json": `{
 	"$schema": "x", "inputs": [], "colour": "red", "mcpServers": {
@@ -164,7 +164,7 @@ func TestForeignKeys(t *testing.T) {
 	})
 }
 
-// TestNumbers keeps what is written as it is: order, numbers, all characters.
+// TestNumbers: order, numbers and all characters stay as written.
 func TestNumbers(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"a.json": "\xef\xbb\xbf" + `{"restTools": {"a": {"url": "http://h/", "method": "post", "bodyTemplate": {"z": 1e400, "a": [null, true, -0.10, "<é😀\u2028\/>"]}}}}`,
@@ -182,7 +182,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestLease has the ways to ask for a session lease.
+// TestLease has the ways to configure a session lease.
 func TestLease(t *testing.T) {
 	w := newWorld(t, map[string]string{"t.yaml": `queues:
   default: {concurrent: 1, session: true}
@@ -203,8 +203,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestMerge puts files together: the greater bound of a queue, and the same
-// server twice once.
+// TestMerge merges files: the greater limit of a queue counts, and a server
+// that is defined identically twice exists once.
 func TestMerge(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"a.yaml": "queues:\n  default: {concurrent: 8, max_wait: 10s, max_waiters: 5}\n  browser: {concurrent: 1, session: true, shared: true}\nmcpServers:\n  one: {command: x}\nrestTools:\n  r: {url: 'http://h/'}\nopenapiSpecs:\n  api: {spec: api.json}\n",
@@ -240,7 +240,7 @@ func TestNothing(t *testing.T) {
 	})
 }
 
-// TestRates reads them, and puts those of two files together.
+// TestRates: rates are read, and those of two files are merged.
 func TestRates(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"a.yaml": "queues:\n  default: {concurrent: 8, rate: {n: 60, per: 1m, burst: 10}, per: caller}\n  x: {concurrent: 1, rate: {n: 1, per: 1s}, per: {argument: account}}\nmcpServers:\n  one: {command: x}\n",

@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// TestIncidentUndefinedQueueFailsTheStart: a tool bound to a queue that nobody
-// configured must not run without a limit, nor in the line of others.
+// TestIncidentUndefinedQueueFailsTheStart: a tool bound to a queue that is not
+// configured must not run without a limit, nor in another queue.
 func TestIncidentUndefinedQueueFailsTheStart(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"queues.yaml": "queues:\n  default: {concurrent: 2}\n  browser: {concurrent: 1}\n",
@@ -23,8 +23,8 @@ func TestIncidentUndefinedQueueFailsTheStart(t *testing.T) {
 	})
 }
 
-// TestIncidentDefaultIsThere: the queue for tools that name none is put in
-// where nobody has queues, and missed where somebody has.
+// TestIncidentDefaultIsThere: the queue for tools that name none is added if
+// no queues are configured, and is an error if others are.
 func TestIncidentDefaultIsThere(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"tools.json":  `{"mcpServers": {"a": {"command": "x"}}}`,
@@ -45,7 +45,8 @@ func TestIncidentDefaultIsThere(t *testing.T) {
 	equal(t, "an empty block", problems(bad), []string{"empty.json:1: queues: " + missing})
 }
 
-// TestIncidentDuplicates: which of two definitions counts is never a guess.
+// TestIncidentDuplicates: two different definitions are an error, not a
+// guess.
 func TestIncidentDuplicates(t *testing.T) {
 	for name, text := range map[string]string{
 		"t.yaml": "queues:\n  default: {concurrent: 1}\n  q: {concurrent: 1}\n  q: {concurrent: 9}\nmcpServers:\n  a: {command: x}\n  a: {command: y}\nmcpServers:\n  b: {command: z}\n",
@@ -60,8 +61,8 @@ func TestIncidentDuplicates(t *testing.T) {
 	}
 }
 
-// TestIncidentRetiredKeys: nobody may believe that a limit holds which is no
-// more.
+// TestIncidentRetiredKeys: a retired key is an error, so that nobody relies
+// on a limit that no longer exists.
 func TestIncidentRetiredKeys(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{`{"maxConcurrentTools": 3}`, "maxConcurrentTools"},
@@ -87,7 +88,7 @@ func TestIncidentRetiredKeys(t *testing.T) {
 	}
 }
 
-// A key of that name elsewhere is somebody else's.
+// A key of that name elsewhere belongs to another program.
 func TestRetiredKeysElsewhere(t *testing.T) {
 	w := newWorld(t, map[string]string{"t.json": `{"providers": {"a": {"parallelToolCalls": true}},
 		"mcpServers": {"x": {"command": "y", "env": {"maxConcurrentTools": "1"}}},
@@ -97,8 +98,8 @@ func TestRetiredKeysElsewhere(t *testing.T) {
 	}
 }
 
-// A queue that is misspelt is no key of another program: without it the calls
-// would have no bound but that of default.
+// A misspelt queue does not count as another program's key: without it the
+// calls would be limited only by the queue default.
 func TestAMisspeltQueueIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"mcpServers": {"x": {"command": "y", "que": "heavy"}}}`:              "mcpServers.x.que: there is no such key: did you mean queue?",

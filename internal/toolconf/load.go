@@ -15,25 +15,25 @@ type Source struct {
 	Own   Own
 	Files []File
 	Env   conffile.Env
-	Home  string // what ~ stands for; "": nothing
-	Dir   string // the folder in which the program was started
+	Home  string // replaces ~; "": unknown
+	Dir   string // folder in which the program was started
 }
 
 // Own are the sections of signalbox.yaml that configure tools.
 type Own struct {
-	Name  string // of the file, as the person knows it
+	Name  string // of the file, as the user knows it
 	Base  string // its folder
 	Pairs []conffile.Pair
 }
 
-// File is a file of tools.
+// File is a tools file.
 type File struct {
-	Name string // as the person knows it
+	Name string // as the user knows it
 	Path string // absolute
-	From string // who names it: file:line, a variable or a flag
+	From string // what names it: file:line, a variable or a flag
 }
 
-// The keys that Own has.
+// The keys of Own.
 const (
 	keyQueues   = "queues"
 	keyServers  = "mcpServers"
@@ -60,7 +60,7 @@ func Load(src Source) (Config, conffile.Problems) {
 	return m.finish()
 }
 
-// file reads a file of tools.
+// file reads a tools file.
 func (m *merge) file(file File, src Source) {
 	root, format, err := conffile.Read(file.Path)
 	r := reader{name: file.Name, strict: format == conffile.YAML, base: filepath.Dir(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
@@ -90,7 +90,7 @@ func (r *reader) read(root *conffile.Node) {
 	r.each(top, keyOpenAPI, foreignRest, r.openapi)
 	r.each(top, keyCommands, foreignCommand, r.commandTool)
 	r.toolList(top)
-	concurrent := 0 // async commands
+	concurrent := 0 // limit for async commands
 	top.whole(&concurrent, 1, signalbox.MaxAgentSlots, "maxConcurrent", "maxParallelTasks")
 	r.merge.maxConcurrent = max(r.merge.maxConcurrent, concurrent)
 	r.elsewhere(top)
@@ -221,7 +221,7 @@ var foreignRest = map[string]string{
 	"complexParams": noUse, "complexQueryParamNames": noUse, "hasComplexQueryParams": noUse, "queryParamsFormat": noUse,
 }
 
-// foreignTop are the keys that a mcp-config.json may have beside its tools.
+// foreignTop are the keys that a mcp-config.json may have besides its tools.
 var foreignTop = map[string]string{
 	"resources": "the gateway hands on tools only", "prompts": "the gateway hands on tools only",
 	"toolWorkers":          "each call starts its program anew",

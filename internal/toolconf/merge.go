@@ -11,13 +11,13 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// merge collects what the files say.
+// merge collects the content of the files.
 type merge struct {
 	problems conffile.Problems
 	notes    []Note
 
-	blocks  []string        // where a file has queues
-	named   map[string]bool // queues that are named, also those with mistakes
+	blocks  []string        // where a file defines queues
+	named   map[string]bool // queues that are defined, including those with mistakes
 	queues  map[string]Queue
 	servers map[string]Server
 	rest    map[string]RestTool
@@ -25,7 +25,7 @@ type merge struct {
 	refs    []reference
 
 	commands      map[string]CommandTool
-	maxConcurrent int // the greatest that a file gives
+	maxConcurrent int // the greatest in any file
 }
 
 // reference is a place that names a queue.
@@ -111,7 +111,7 @@ func (m *merge) finish() (Config, conffile.Problems) {
 	case len(m.blocks) > 0 && !m.named[toolqueue.Default]:
 		m.problem(m.blocks[0], keyQueues, fmt.Sprintf("there is no queue named %s, which is for the tools that name none: want %s: {concurrent: %d} beside the others",
 			toolqueue.Default, toolqueue.Default, toolqueue.DefaultConcurrent))
-		m.named[toolqueue.Default] = true // it has been said
+		m.named[toolqueue.Default] = true // already reported
 	case len(m.blocks) == 0 && (tools || len(m.refs) > 0):
 		m.named[toolqueue.Default] = true
 		m.queues[toolqueue.Default] = Queue{Concurrent: toolqueue.DefaultConcurrent}
@@ -152,7 +152,7 @@ func sorted[T any](m map[string]T) []T {
 	return out
 }
 
-// ToolQueues is what toolqueue.Configure takes.
+// ToolQueues converts the queues for toolqueue.Configure.
 func (c Config) ToolQueues() map[string]toolqueue.Config {
 	out := make(map[string]toolqueue.Config, len(c.Queues))
 	for name, q := range c.Queues {

@@ -10,23 +10,23 @@ import (
 
 // reader reads one file.
 type reader struct {
-	name   string // as the person knows it
-	strict bool   // the file is ours alone: an unknown key is a mistake
-	base   string // relative paths are relative to it
+	name   string // as the user knows it
+	strict bool   // only Signalbox reads the file: an unknown key is an error
+	base   string // for relative paths
 	home   string
-	dir    string // where the program was started
+	dir    string // folder in which the program was started
 	env    conffile.Env
 	merge  *merge
-	filled []string // the values of the variables that were filled in
-	named  int      // how many entries there are
+	filled []string // values of the expanded variables
+	named  int      // number of entries
 }
 
 func (r *reader) where(line int) string { return conffile.Where(r.name, line) }
 
 func (r *reader) problem(line int, key, text string) { r.merge.problem(r.where(line), key, text) }
 
-// odd reports an error in a file of our own, and a note in one that other programs
-// read too.
+// odd reports an error in a file that only Signalbox reads, and a note in one that
+// other programs read too.
 func (r *reader) odd(line int, key, text string) {
 	if r.strict {
 		r.problem(line, key, text)
@@ -35,15 +35,15 @@ func (r *reader) odd(line int, key, text string) {
 	}
 }
 
-// section is a section while it is read.
+// section is a section while it is being read.
 type section struct {
 	*reader
 	key    string
 	line   int
 	pairs  map[string]conffile.Pair
 	list   []conffile.Pair // in order, each key once
-	known  []string        // the keys that were asked for
-	millis bool            // plain numbers count milliseconds
+	known  []string        // the keys that were read
+	millis bool            // plain numbers are milliseconds
 }
 
 // open makes a section of a node, or reports that it is not one. It also reports

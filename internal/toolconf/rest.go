@@ -57,8 +57,8 @@ func (r *reader) rest(name string, s *section) func() {
 	}
 }
 
-// besidesPlace removes the values that are part of a URL's host or path: answers may
-// contain those. Values in its query, and passwords, are secret.
+// besidesPlace removes the values that are part of a URL's host or path, because
+// answers may contain those. Values in its query, and passwords, are secret.
 func besidesPlace(url string, values []string) []string {
 	place, _, _ := strings.Cut(url, "?")
 	if scheme, rest, ok := strings.Cut(place, "://"); ok {
@@ -68,8 +68,8 @@ func besidesPlace(url string, values []string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return strings.Contains(place, strings.TrimRight(v, "/")) })
 }
 
-// template reads the URL. Its host is fixed: a model that could choose it
-// could make the gateway call anything that the gateway can reach.
+// template reads the URL. Its host is fixed: otherwise a model could make the
+// gateway call any host that the gateway can reach.
 func (s *section) template(to *string) {
 	pair, given := s.given("url")
 	if !given {
@@ -81,7 +81,7 @@ func (s *section) template(to *string) {
 		host = host[:i]
 	}
 	switch {
-	case *to == "": // it has been reported
+	case *to == "": // already reported
 	case strings.Contains(scheme, "${parameters.") || strings.Contains(host, "${parameters."):
 		s.problem(pair.Line, s.key+".url", "want a scheme and host without parameters: a call may only fill in what comes after")
 	case !validURL(scheme+"://"+host, "http", "https"):
@@ -150,7 +150,7 @@ func (s *section) spec(to *string) {
 	s.text(to, notEmpty, "spec")
 	u, err := url.Parse(*to)
 	switch {
-	case *to == "": // it has been reported
+	case *to == "": // already reported
 	case err == nil && (u.Scheme == "http" || u.Scheme == "https"):
 		if u.Hostname() == "" {
 			s.problem(pair.Line, s.key+".spec", "want a file, or a URL such as https://api.example.com/openapi.json, got another text")

@@ -14,7 +14,7 @@ import (
 
 // schema is the JSON Schema of an object.
 type schema struct {
-	text []byte // empty: an object of anything
+	text []byte // empty: any object
 	root map[string]any
 }
 
@@ -31,7 +31,7 @@ func (x schema) knows(name string) bool {
 	return ok || properties == nil
 }
 
-// argumentsSchema reads the schema of a REST tool's arguments, as it is written.
+// argumentsSchema reads the schema of a REST tool's arguments, unchanged.
 func (s *section) argumentsSchema() (out schema) {
 	pair, key, ok := s.take("parametersSchema")
 	if !ok {
@@ -42,7 +42,7 @@ func (s *section) argumentsSchema() (out schema) {
 		return out
 	}
 	out.text = s.json(pair.Value, key, nil)
-	_ = json.Unmarshal(out.text, &out.root) // the check of parameters is skipped for what cannot be decoded
+	_ = json.Unmarshal(out.text, &out.root) // without a decoded schema the check of parameters is skipped
 	if t := out.root["type"]; t != nil && t != "object" {
 		s.problem(pair.Value.Line, key+".type", "want object: the arguments of a tool are one")
 	}
@@ -153,8 +153,7 @@ func plainSchemaError(err error) error {
 }
 
 // secrets are the properties that the key secrets names, and those that the
-// schema marks (writeOnly, or the format password), at the top or anywhere below
-// one.
+// schema marks (writeOnly, or the format password), at any depth.
 func (s *section) secrets(input schema) []string {
 	var named, out []string
 	pair, _ := s.given("secrets")

@@ -9,8 +9,8 @@ import (
 
 // Config is the configuration of the gateway. The zero Config has no tools.
 type Config struct {
-	Queues  map[string]Queue // has "default" whenever there is a tool
-	Servers []Server         // by name, as are the others
+	Queues  map[string]Queue // has "default" if there is any tool
+	Servers []Server         // by name, like the others
 	Rest    []RestTool
 	OpenAPI []OpenAPI
 	// Commands are the command tools, by name.
@@ -21,8 +21,8 @@ type Config struct {
 	Notes         []Note // for the log
 }
 
-// Note is something in a file that is not an error but that a person should know,
-// such as an ignored key of another program.
+// Note is something in a file that is not an error but worth logging, such as an
+// ignored key of another program.
 type Note struct {
 	Where   string // file:line
 	Key     string
@@ -39,22 +39,22 @@ func (c Config) Empty() bool { return len(c.Servers)+len(c.Rest)+len(c.OpenAPI)+
 
 // Queue is a tool queue.
 type Queue struct {
-	Concurrent int           // calls at a time, 1 to 1000000
-	MaxWait    time.Duration // 0: a tool's own timeout
-	MaxWaiters int           // 0: any number
-	LeaseIdle  time.Duration // session lease: ends without a call for that long; 0: no lease
-	LeaseHold  time.Duration // session lease: ends after that long; 0: no bound
+	Concurrent int           // concurrent calls, 1 to 1000000
+	MaxWait    time.Duration // 0: the tool's own timeout
+	MaxWaiters int           // 0: no limit
+	LeaseIdle  time.Duration // session lease: ends after this time without a call; 0: no lease
+	LeaseHold  time.Duration // session lease: ends after this time; 0: no limit
 	Rate       toolqueue.Rate
-	Per        Per    // whose limits they are; "": all calls share them
-	Argument   string // of PerArgument
-	Shared     bool   // by all directors over one store, else each has slots of its own
+	Per        Per    // each of these has its own limits; "": all calls share them
+	Argument   string // for PerArgument
+	Shared     bool   // by all directors over one store; otherwise each has slots of its own
 	Where      string // file:line
 }
 
-// Per is for what each of the limits of a queue hold.
+// Per is what each set of a queue's limits applies to.
 type Per string
 
-// What a queue can have limits for.
+// Values of Per.
 const (
 	PerCaller   Per = "caller"
 	PerSession  Per = "session"
@@ -76,23 +76,23 @@ const (
 type Server struct {
 	Name      string
 	Transport Transport
-	Command   string            // of stdio
-	Args      []string          // of stdio
-	Env       map[string]string // of stdio, added to a small environment
-	Cwd       string            // of stdio; "": the gateway's
-	URL       string            // of the others
-	Headers   map[string]string // of the others
-	Secrets   []string          // values of variables in any of these: never to be shown
+	Command   string            // for stdio
+	Args      []string          // for stdio
+	Env       map[string]string // for stdio, added to a small environment
+	Cwd       string            // for stdio; "": the gateway's
+	URL       string            // for the other transports
+	Headers   map[string]string // for the other transports
+	Secrets   []string          // values of variables in any of these: must never be shown
 
-	ToolsAllowed []string // by the server's own names, * stands for any text; empty: all
-	ToolsDenied  []string // takes precedence
+	ToolsAllowed []string // the server's own names, where * stands for any text; empty: all
+	ToolsDenied  []string // has precedence
 	// Shared servers have one connection or process for all sessions, others have one
 	// for each session.
 	Shared         bool
 	HealthProbe    string            // ping, listTools or off
 	RequestTimeout time.Duration     // of one call; 0: the gateway's
-	Queue          string            // of its tools, never empty
-	ToolQueues     map[string]string // of some of them, by the server's own names
+	Queue          string            // for its tools, never empty
+	ToolQueues     map[string]string // for some of them, by the server's own names
 	Where          string            // file:line
 }
 
@@ -104,11 +104,11 @@ type RestTool struct {
 	Method       string // upper case
 	URL          string // its scheme and host contain no parameters
 	Headers      map[string]string
-	Parameters   []byte        // JSON Schema of the arguments; empty: an object of anything
+	Parameters   []byte        // JSON Schema of the arguments; empty: any object
 	BodyTemplate []byte        // JSON; empty: no body, unless the method has one: then the arguments as JSON
 	Queue        string        // never empty
 	Timeout      time.Duration // 0: the gateway's
-	Secrets      []string      // values of variables in any of these, except in the host and path of the URL: never to be shown
+	Secrets      []string      // values of variables in any of these, except in the host and path of the URL: must never be shown
 	Where        string
 }
 
@@ -118,7 +118,7 @@ type OpenAPI struct {
 	Spec           string // a file, absolute, or a URL
 	BaseURL        string // "": the description's first server
 	Headers        map[string]string
-	Secrets        []string // values of variables in the headers: never to be shown
+	Secrets        []string // values of variables in the headers: must never be shown
 	IncludeMethods []string // upper case; empty: all
 	TagFilter      []string // empty: all
 	ToolNamePrefix string
@@ -128,26 +128,26 @@ type OpenAPI struct {
 	Where          string
 }
 
-// CommandTool is a program as a tool (seed async-task-queue). It is given one
-// line of JSON on its input: {tool, input, metadata, taskId}.
+// CommandTool is a program as a tool (seed async-task-queue). It gets one
+// line of JSON as input: {tool, input, metadata, taskId}.
 type CommandTool struct {
-	Name        string // as callers name it: without a prefix
+	Name        string // as callers use it: without a prefix
 	Title       string
 	Description string
 
 	Command string            // absolute path, or a name that is looked up in PATH when a run begins
 	Args    []string          // never given to a shell
 	Cwd     string            // absolute; "": the folder of the file that declares it
-	CwdRoot string            // absolute; the working folder must lie within it, links resolved; "": anywhere
-	CwdFrom string            // property of the input that names the working folder, relative to Cwd; "" none
-	Env     map[string]string // the whole environment; nothing is inherited
-	Values  []string          // values of variables that stand in any of these: never to be shown
+	CwdRoot string            // absolute; must contain the working folder after resolving links; "": no restriction
+	CwdFrom string            // property of the input that names the working folder, relative to Cwd; "": none
+	Env     map[string]string // the complete environment; nothing is inherited
+	Values  []string          // values of variables in any of these: must never be shown
 
-	InputSchema []byte   // JSON Schema of an object; empty: an object of anything
-	Secrets     []string // properties of the input that are kept encrypted and hidden
+	InputSchema []byte   // JSON Schema of an object; empty: any object
+	Secrets     []string // properties of the input that are encrypted and masked
 
 	Async   bool
-	Timeout time.Duration // of a run; 0: none for an async tool, the gateway's for another
+	Timeout time.Duration // of a run; 0: none for an async tool, otherwise the gateway's
 	Queue   string        // its tool queue; "": none. Tools that are not async have "default"
 	Restart Restart
 	Limits  CommandLimits
@@ -165,10 +165,10 @@ type Restart struct {
 // for Output.
 type CommandLimits struct {
 	Memory    int64         // bytes
-	CPUs      float64       // cores' worth of time, such as 0.5
+	CPUs      float64       // CPU cores, such as 0.5
 	CPUTime   time.Duration // of all cores together
-	Processes int           // alive at one time, threads included
-	FileSize  int64         // bytes, of one file
+	Processes int           // alive at the same time, including threads
+	FileSize  int64         // bytes of one file
 	OpenFiles int           // of one process
 	Output    int64         // bytes of both outputs together; 0: DefaultOutput
 }
@@ -179,16 +179,16 @@ const DefaultOutput = 64 << 20
 
 // Sandbox is what a run may access.
 type Sandbox struct {
-	// Mode is off (default), auto (where this machine has one; a warning where
-	// not) or required (a run without it is refused).
+	// Mode is off (default), auto (if this machine has one; otherwise a warning)
+	// or required (without it a run is refused).
 	Mode    string
-	Kind    string   // "" any, bubblewrap or landlock
+	Kind    string   // "": any, or bubblewrap or landlock
 	Read    []string // absolute; in addition to the system's folders, the command and its working folder
 	Write   []string // absolute; in addition to a temporary folder of the run
 	Network bool     // it may use the network
 }
 
-// The words of a restart policy and of a sandbox.
+// Values of a restart policy and of a sandbox's mode.
 const (
 	Keep    = "keep"
 	Fail    = "fail"

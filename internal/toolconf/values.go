@@ -18,13 +18,13 @@ import (
 // rule says which texts are valid.
 type rule struct {
 	want   string
-	ok     func(string) bool // nil: anything
+	ok     func(string) bool // nil: any text
 	secret bool
 	raw    bool              // variables are not expanded
-	keep   func(string) bool // accepts what stands between ${ and } and is not a variable
+	keep   func(string) bool // accepts text between ${ and } that is not a variable
 }
 
-// oneOf takes one of several words.
+// oneOf accepts one of several words.
 func oneOf(words ...string) rule {
 	return rule{want: conffile.WantOneOf(words...), ok: func(s string) bool { return slices.Contains(words, s) }}
 }
@@ -51,8 +51,8 @@ func (s *section) textOf(to *string, n *conffile.Node, key string, r rule) bool 
 	return true
 }
 
-// scalar also accepts numbers and booleans as texts: environment variables and
-// arguments are often written so.
+// scalar also accepts numbers and booleans as texts, because environment
+// variables and arguments are often written that way.
 func (s *section) scalar(n *conffile.Node, key string, r rule) (text string, ok bool) {
 	switch {
 	case n.Fault != "":
@@ -231,12 +231,12 @@ func (s *section) size(to *int64, lo, hi int64, names ...string) {
 		}
 		n, err := strconv.ParseFloat(text, 64)
 		n *= times
-		// Neither NaN nor a part of a byte.
+		// Refuses NaN and fractions of a byte.
 		return int64(n), err == nil && n == math.Trunc(n) && n >= float64(lo) && n <= float64(hi)
 	}, names)
 }
 
-// Size writes a number of bytes as files have it.
+// Size formats a number of bytes as in files.
 func Size(n int64) string {
 	for i := 3; i >= 0; i-- {
 		if u := units[i]; n >= int64(u.bytes) && n%int64(u.bytes) == 0 {

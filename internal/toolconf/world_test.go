@@ -32,7 +32,7 @@ func newWorld(t testing.TB, files map[string]string) *world {
 	return w
 }
 
-// load reads files in the order in which they are given.
+// load reads files in the given order.
 func (w *world) load(names ...string) (toolconf.Config, conffile.Problems) {
 	src := toolconf.Source{Home: "/home/ada", Dir: "/srv/start", Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }}
 	for _, name := range names {
