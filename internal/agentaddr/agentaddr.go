@@ -1,7 +1,7 @@
-// Package agentaddr decides which network addresses an agent may have, and at
-// which ones nobody may be asked for anything. The director asks when an agent
+// Package agentaddr decides which network addresses an agent may have, and
+// which addresses must never be contacted. The director checks when an agent
 // registers, and the dispatcher again when it dials, because a name may resolve
-// to something else by then; so does who calls a tool over HTTP.
+// to another address by then. HTTP calls of tools are checked as well.
 package agentaddr
 
 import (
@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// metadata are addresses at which clouds hand out credentials to whoever
-// asks from within, beyond the link-local ones.
+// metadata are addresses, besides the link-local ones, at which clouds hand
+// out credentials to any client inside.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
 	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
@@ -24,10 +24,10 @@ var metadata = []netip.Prefix{
 // shared is the address space behind the NAT of a provider (RFC 6598).
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// Check returns why an agent may not have the address ip, or nil. Link-local,
-// metadata, unspecified and multicast addresses are always refused. trusted
-// says that a token vouches for the agent; otherwise the address must be
-// loopback.
+// Check returns the reason why an agent may not have the address ip, or nil.
+// Link-local, metadata, unspecified and multicast addresses are always
+// refused. trusted says that a token vouches for the agent; otherwise the
+// address must be a loopback address.
 func Check(ip netip.Addr, trusted bool) error {
 	if err := Never(ip); err != nil {
 		return err
@@ -40,9 +40,9 @@ func Check(ip netip.Addr, trusted bool) error {
 	return nil
 }
 
-// Never returns why nobody may be asked at the address ip, whatever he is, or
-// nil: link-local and metadata addresses hand out credentials to whoever asks
-// from within, and unspecified and multicast ones are no host's.
+// Never returns the reason why the address ip must never be contacted, or
+// nil: link-local and metadata addresses hand out credentials to any client
+// inside, and unspecified and multicast addresses belong to no host.
 func Never(ip netip.Addr) error {
 	for _, to := range reached(ip) {
 		switch {
@@ -72,7 +72,7 @@ func isMetadata(ip netip.Addr) bool {
 }
 
 // Control returns a function for net.Dialer.Control that refuses connections
-// to addresses an agent may not have. It sees the resolved address.
+// to addresses that an agent may not have. It sees the resolved address.
 func Control(trusted bool) func(network, address string, c syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
@@ -83,8 +83,8 @@ func Control(trusted bool) func(network, address string, c syscall.RawConn) erro
 	}
 }
 
-// Refuse is for net.Dialer.Control, too: it refuses connections to addresses at
-// which nobody may be asked.
+// Refuse is also for net.Dialer.Control: it refuses connections to addresses
+// that must never be contacted.
 func Refuse(network, address string, c syscall.RawConn) error {
 	return Control(true)(network, address, c)
 }

@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The dialer decides on the address that it is about to connect to.
+// The dialer checks the address to which it is about to connect.
 func TestControlStopsTheDial(t *testing.T) {
 	d := net.Dialer{Control: agentaddr.Control(true)}
 	if c, err := d.DialContext(t.Context(), "tcp", "169.254.169.254:80"); err == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 )
 
-// FuzzAddresses: however the address of a metadata service is wrapped into an
-// IPv6 one, it is refused; an address of another host is refused without a
-// token; and what is public is never this host or a private network.
+// FuzzAddresses: however a metadata service's address is wrapped into an IPv6
+// address, it is refused. The address of another host is refused without a
+// token. A public address is never this host or in a private network.
 func FuzzAddresses(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "169.254.169.254", "::1", "fe80::1%eth0", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "::ffff:169.254.169.254", "0.0.0.0", "255.255.255.255", "10.0.0.1", "8.8.8.8", "100.64.0.1", "fd00:ec2::254", "2001:0:a9fe:a9fe::", "ff02::1"} {
 		a := netip.MustParseAddr(s).As16()
@@ -41,8 +41,8 @@ func FuzzAddresses(f *testing.F) {
 	})
 }
 
-// wrap writes an IPv4 address into IPv6 ones, as gateways on the way read them;
-// the other bytes are any.
+// wrap wraps an IPv4 address into IPv6 addresses as gateways decode them; the
+// other bytes are arbitrary.
 func wrap(v4 [4]byte, other []byte) []netip.Addr {
 	var mapped, nat64, sixToFour [16]byte
 	copy(mapped[10:], []byte{0xff, 0xff})

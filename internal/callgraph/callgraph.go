@@ -26,7 +26,7 @@ type Call struct {
 	Agent   string // the agent that runs it: the call is itself an execution; "" while it waits
 }
 
-// Graph is who waits for whom at one moment.
+// Graph says who waits for whom at one point in time.
 type Graph interface {
 	// Servers returns the agents that may claim from a queue.
 	Servers(queue string) []string
@@ -70,13 +70,13 @@ const (
 
 type key struct {
 	kind    kind
-	name    string // of the execution, queue or agent
+	name    string // of an execution, queue or agent
 	session string
 }
 
 type node struct {
 	key
-	run      *Run // of kindRun
+	run      *Run // for kindRun
 	waitsFor []int
 	waiters  []int
 	blocked  int  // number of waitsFor that are not free; for kindRun and kindTurn

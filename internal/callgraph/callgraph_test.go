@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/callgraph"
 )
 
-// graph is a graph by hand.
+// graph is a graph built by hand.
 type graph struct {
 	servers map[string][]string
 	slots   map[string]int
@@ -40,7 +40,7 @@ func (g *graph) Turns(session string) (list []callgraph.Run) {
 	return list
 }
 
-// walk is the definition of stuck, read word for word: it tries every way, which
+// walk implements the definition of stuck literally: it tries every path, which
 // takes factorial time.
 type walk struct {
 	*graph
@@ -90,7 +90,7 @@ func (w *walk) run(id string) bool {
 	return false
 }
 
-// TestCycleMatchesTheDefinition compares the answer with the definition on
+// TestCycleMatchesTheDefinition compares the result with the definition on
 // small graphs of all shapes.
 func TestCycleMatchesTheDefinition(t *testing.T) {
 	cycles, free := 0, 0
@@ -153,8 +153,9 @@ func TestCycleMatchesTheDefinition(t *testing.T) {
 	}
 }
 
-// A cycle among others holds up whoever waits for it, also where that has two
-// ways in: by the turns of a conversation and by the slots of its agent.
+// A cycle among other executions also blocks a caller that waits for it. It
+// may be reached in two ways: through the turns of a conversation and through
+// the slots of its agent.
 func TestCycleAmongOthers(t *testing.T) {
 	r := []callgraph.Run{{ID: "r0", Agent: "a", Session: "s"}, {ID: "r1", Agent: "a", Session: "s"}}
 	g := &graph{
@@ -170,8 +171,8 @@ func TestCycleAmongOthers(t *testing.T) {
 	}
 }
 
-// crowd is agents of one slot each, all of which wait for anyone, but for the
-// last, which is the caller.
+// crowd is n agents with one slot each. All wait for all, except for the last
+// one, which is the caller.
 func crowd(n int) *graph {
 	g := &graph{servers: map[string][]string{}, slots: map[string]int{}, calls: map[string][]callgraph.Call{}}
 	for i := range n {
@@ -186,7 +187,7 @@ func crowd(n int) *graph {
 	return g
 }
 
-// indexed finds the holders of an agent without looking at all.
+// indexed finds the holders of an agent without a scan.
 type indexed struct {
 	*graph
 	at map[string][]callgraph.Run
@@ -211,7 +212,7 @@ func TestCircleTakesLinearTime(t *testing.T) {
 	if err != nil || len(path) != 1 {
 		t.Fatalf("the path is %v: %v", path, err)
 	}
-	if took > 10*time.Second { // in the square of it: minutes
+	if took > 10*time.Second { // in quadratic time it takes minutes
 		t.Errorf("%d agents took %s", agents, took)
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Index is an in-memory index of who waits for whom, for the only director over a store: it
-// sees every durable change before anyone else does. Its methods are safe for concurrent use.
+// Index is an in-memory index of who waits for whom, for a director that is alone over its
+// store: it sees every durable change first. Its methods are safe for concurrent use.
 type Index struct {
-	loading sync.Mutex // one caller reads the store, while changes go on
+	loading sync.Mutex // one caller reads the store, while changes continue
 	mu      sync.Mutex
 	loaded  bool
 	rows    rows
-	// removed has the newest revision of rows removed lately, older that of those removed
-	// before: changes arrive out of order while the goroutines that made them are between
-	// two statements.
+	// removed has the newest revision of recently removed rows, older that of rows
+	// removed before those. Changes may arrive out of order, because the goroutines that
+	// make them run concurrently.
 	removed, older map[string]int64
 }
 
@@ -30,15 +30,15 @@ const maxRemoved = 2048
 // pageSize bounds the calls of one execution that are read.
 const pageSize = 500
 
-// Agents are the agents as they are now.
+// Agents are the agents at one point in time.
 type Agents struct {
 	Slots   map[string]int
 	Serving func(queue string) []string // those that are up and serve the queue
 }
 
-// FindCycle is FindCycle over the index, which is read from the store first if need be.
-// Without a cycle, a call with an ID is added, so that no concurrent call can close a cycle
-// with it before it is stored.
+// FindCycle is FindCycle over the index, which it first reads from the store if necessary.
+// If there is no cycle, a call with an ID is added, so that no concurrent call can close a
+// cycle with it before it is stored.
 func (b *Index) FindCycle(ctx context.Context, r store.Reader, a Agents, caller string, c Call) ([]Run, error) {
 	if err := b.load(ctx, r); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (b *Index) FindCycle(ctx context.Context, r store.Reader, a Agents, caller 
 	return path, err
 }
 
-// FindStoredCycle is FindCycle over what is stored, where several directors share the store.
+// FindStoredCycle is FindCycle over the stored rows, for several directors over one store.
 func FindStoredCycle(ctx context.Context, r store.Reader, a Agents, caller string, c Call) ([]Run, error) {
 	inFlight, err := r.InFlight(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func FindStoredCycle(ctx context.Context, r store.Reader, a Agents, caller strin
 	return FindCycle(&g, caller, c)
 }
 
-// load reads what is in flight from the store, once.
+// load reads the rows in flight from the store, once.
 func (b *Index) load(ctx context.Context, r store.Reader) error {
 	b.loading.Lock()
 	defer b.loading.Unlock()
@@ -105,7 +105,7 @@ func (b *Index) TaskChanged(t *signalbox.Task) {
 func (b *Index) update(t *signalbox.Task) {
 	was, known := b.rows.byID[t.ID]
 	switch {
-	case t.Mode == signalbox.ModeTool: // tools wait for no agent
+	case t.Mode == signalbox.ModeTool: // tool calls wait for no agent
 	case known && was.rev >= t.Rev || max(b.removed[t.ID], b.older[t.ID]) >= t.Rev: // an older revision
 	case t.State.InFlight() || t.State.Waiting() && t.Waits:
 		b.rows.put(rowOf(t))
@@ -141,10 +141,10 @@ func (b *Index) SessionBound(session, agent string) {
 	}
 }
 
-// row is an execution or a waiting call, with what the call graph needs of it.
+// row is an execution or a waiting call, reduced to what the call graph needs.
 type row struct {
-	Call            // Agent is "" while it waits
-	parent   string // execution that waits for it; "" for none
+	Call            // Agent is "" while the call waits
+	parent   string // execution that waits for it; "" if none
 	isolated bool   // bypass: it holds no slot that others wait for
 	rev      int64  // 0: not stored yet
 }
@@ -225,18 +225,18 @@ func (x idSets) remove(name, id string) {
 	}
 }
 
-// graph is the call graph as it is now.
+// graph is the current call graph.
 type graph struct {
 	rows
 	agents  Agents
 	serving map[string][]string // cache of Servers
-	// children reads the calls of an execution where several directors share the store:
-	// there, the rows have only what is in flight. nil: the rows have all.
+	// children reads the calls of an execution if several directors share the store:
+	// then the rows contain only what is in flight. nil: the rows are complete.
 	children func(run string) ([]signalbox.Task, error)
 }
 
-// Servers returns the owner of an agent queue, else the agents that are up and serve the
-// queue. The owner counts even if it is down, since it may come back.
+// Servers returns the owner of an agent queue, or else the agents that are up and serve
+// the queue. The owner counts even if it is down, since it may come back.
 func (g *graph) Servers(queue string) []string {
 	if name, own := signalbox.QueueAgent(queue); own {
 		return []string{name}

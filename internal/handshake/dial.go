@@ -22,17 +22,17 @@ import (
 
 const (
 	nonceBytes = 32
-	// patience bounds a proof.
+	// patience bounds the exchange of a proof.
 	patience = 5 * time.Second
-	// maxReply bounds the answer, its header included.
+	// maxReply bounds the answer, including its header, in bytes.
 	maxReply = 16 << 10
 )
 
-// UnprovedError says that what listens at an address has not proved that it knows the
-// token. Nothing but the question for the proof was sent to it.
+// UnprovedError says that the listener at an address has not proved that it knows the
+// token. Only the request for the proof was sent to it.
 type UnprovedError struct {
 	Address string
-	// Why is what it did instead.
+	// Why says what it did instead.
 	Why string
 }
 
@@ -40,7 +40,7 @@ func (e *UnprovedError) Error() string {
 	return fmt.Sprintf("what listens at %s has not proved that it knows the token (%s): nothing was sent to it", e.Address, e.Why)
 }
 
-// Dial is how a connection is made.
+// Dial makes a connection.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Prover makes connections whose other end has proved that it knows a token.
@@ -50,13 +50,13 @@ type Prover struct {
 	key   Key
 }
 
-// NewProver makes the connections of dial prove the token.
+// NewProver returns a Prover that uses dial and the token.
 func NewProver(dial Dial, token string) *Prover {
 	return &Prover{dial: dial, token: token, key: KeyOf(token)}
 }
 
-// DialContext makes a connection. An *UnprovedError says that the other end has not
-// proved itself; the connection is closed then.
+// DialContext makes a connection. If the other end does not prove itself, the error
+// is an *UnprovedError and the connection is closed.
 func (p *Prover) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := p.dial(ctx, network, address)
 	if err != nil {
@@ -69,21 +69,21 @@ func (p *Prover) DialContext(ctx context.Context, network, address string) (net.
 	return conn, nil
 }
 
-// prove asks for the proof. An error of the connection itself is a *net.OpError
-// of a dial: no request was sent.
+// prove requests the proof. An error of the connection itself is returned as a
+// *net.OpError of a dial: no request was sent.
 func (p *Prover) prove(ctx context.Context, conn net.Conn, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err := p.exchange(conn, host)
 	if !stop() && err == nil {
-		err = context.Cause(ctx) // the deadline may have been set a moment after the answer
+		err = context.Cause(ctx) // the deadline may have been set just after the answer
 	}
 	var no *UnprovedError
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil: // what was read by then may look like anything
+	case ctx.Err() != nil: // what was read by then is unreliable
 		err = fmt.Errorf("no proof that it knows the token in time, nothing was sent: %w", context.Cause(ctx))
 	case errors.As(err, &no):
 		return err
@@ -126,7 +126,7 @@ func (p *Prover) check(conn net.Conn, req *http.Request, q api.ProveRequest) err
 	}
 	var broken net.Error
 	if errors.As(err, &broken) || (limited.N > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))) {
-		return err // the connection broke: its end may be about to stop or to start
+		return err // the connection broke: the other end may be stopping or starting
 	}
 	return &UnprovedError{q.Address, "what it answers is no HTTP"}
 }
@@ -157,10 +157,11 @@ func (p *Prover) judge(resp *http.Response, body []byte, left int, q api.ProveRe
 	return nil
 }
 
-// Prove returns a transport as base whose connections prove the token, for
-// requests by http alone: with https the certificate proves who is there. It
-// uses no proxy, which would be the other end of all connections. It is nil
-// where base makes its connections in a way that is not known.
+// Prove returns a transport like base whose connections prove the token. It
+// works for http requests only: with https the certificate proves the
+// identity. It uses no proxy, which would be the other end of all
+// connections. It returns nil if it does not know how base makes its
+// connections.
 func Prove(base http.RoundTripper, token string) http.RoundTripper {
 	switch t := base.(type) {
 	case *http.Transport:
@@ -176,25 +177,26 @@ func Prove(base http.RoundTripper, token string) http.RoundTripper {
 	return nil
 }
 
-// dialOf is how a transport makes its connections.
+// dialOf returns how a transport makes its connections.
 func dialOf(t *http.Transport) Dial {
 	switch {
 	case t.DialContext != nil:
 		return t.DialContext
-	case t.Dial != nil: //nolint:staticcheck // a caller's transport may have it
+	case t.Dial != nil: //nolint:staticcheck // a caller's transport may still use it
 		return func(_ context.Context, network, address string) (net.Conn, error) { return t.Dial(network, address) } //nolint:staticcheck // the same
 	}
 	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 15 * time.Second}).DialContext
 }
 
-// EnvProof is the environment variable that, as "off", has directors not asked
-// for a proof: for tunnels and proxies that end the connection on the way.
+// EnvProof is an environment variable. With the value "off", directors are not
+// asked for a proof; this is for tunnels and proxies that terminate the
+// connection.
 const EnvProof = "SIGNALBOX_PROOF"
 
-// ToDirector is Prove for requests to a director at url with a token. It is
-// base itself where there is nothing to prove or nothing to prove it by: by
-// https, without a token, with SIGNALBOX_PROOF=off, and where base makes its
-// connections in a way that is not known.
+// ToDirector is Prove for requests to a director at url with a token. It
+// returns base itself if nothing can or needs to be proved: with https,
+// without a token, with SIGNALBOX_PROOF=off, and if it does not know how base
+// makes its connections.
 func ToDirector(base http.RoundTripper, url, token string) http.RoundTripper {
 	if token == "" || !strings.HasPrefix(strings.ToLower(url), "http://") || os.Getenv(EnvProof) == "off" {
 		return base
@@ -206,7 +208,7 @@ func ToDirector(base http.RoundTripper, url, token string) http.RoundTripper {
 }
 
 // ToAgent is Prove for requests to an agent that is known to prove itself, and
-// base for any other.
+// base for any other agent.
 func ToAgent(base http.RoundTripper, url, token string, proves bool) http.RoundTripper {
 	if !proves || token == "" || !strings.HasPrefix(strings.ToLower(url), "http://") {
 		return base
@@ -217,17 +219,17 @@ func ToAgent(base http.RoundTripper, url, token string, proves bool) http.RoundT
 	return refusing{}
 }
 
-// refusing sends nothing.
+// refusing is a transport that sends nothing.
 type refusing struct{}
 
 func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("its connections cannot be proved")
 }
 
-// maxAsked bounds the body of a question in bytes.
+// maxAsked bounds the body of a proof request, in bytes.
 const maxAsked = 4 << 10
 
-// Read reads a question.
+// Read reads a proof request.
 func Read(w http.ResponseWriter, r *http.Request) (q api.ProveRequest, err error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsked))
 	if err == nil {
@@ -247,8 +249,8 @@ func (o Outcome) Status() int {
 	return http.StatusUnauthorized
 }
 
-// Serve answers questions for the proof of one token, and has next serve the
-// rest.
+// Serve answers proof requests for one token, and passes everything else to
+// next.
 func Serve(token string, next http.Handler) http.Handler {
 	key := KeyOf(token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -32,7 +32,7 @@ func served(t *testing.T, known string) *httptest.Server {
 	return s
 }
 
-// proving is a client that asks for a proof of the token.
+// proving is a client that requires a proof of the token.
 func proving(t *testing.T, token string) *http.Client {
 	t.Helper()
 	c := &http.Client{Transport: handshake.Prove(&http.Transport{}, token)}
@@ -40,7 +40,7 @@ func proving(t *testing.T, token string) *http.Client {
 	return c
 }
 
-// send makes a request that shows the token.
+// send makes a request with the token.
 func send(t *testing.T, c *http.Client, at string) (string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader("the prompt"))
@@ -57,7 +57,8 @@ func send(t *testing.T, c *http.Client, at string) (string, error) {
 	return string(body), err
 }
 
-// listener records all that is sent to it, and answers each connection.
+// listener records everything that is sent to it, and answers each
+// connection.
 type listener struct {
 	net.Listener
 	mu    sync.Mutex
@@ -102,7 +103,8 @@ func (s *listener) text() string {
 
 func (s *listener) url() string { return "http://" + s.Addr().String() }
 
-// heardNothing fails if it was shown the token, its secret part or the prompt.
+// heardNothing fails the test if it got the token, its secret part or the
+// prompt.
 func (s *listener) heardNothing(t *testing.T) {
 	t.Helper()
 	for _, secret := range []string{token, "abcdefghijklmnopqrstuvwxyz", "the prompt", "Authorization"} {
@@ -184,7 +186,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// ask reads the question for a proof.
+// ask reads the proof request.
 func ask(r *bufio.Reader) (q api.ProveRequest) {
 	req, err := http.ReadRequest(r)
 	if err != nil {
@@ -204,8 +206,8 @@ func TestAWrongTokenIsToldApart(t *testing.T) {
 	}
 }
 
-// A proof that was heard once is of no use on another connection: its nonce is
-// another.
+// A recorded proof is useless on another connection, because the nonce
+// differs.
 func TestAttackAReplayedProof(t *testing.T) {
 	t.Parallel()
 	real := served(t, token)
@@ -230,8 +232,8 @@ func TestAttackAReplayedProof(t *testing.T) {
 	recorder.heardNothing(t)
 }
 
-// Who listens at another port of the host passes the question on to the one
-// who can answer it.
+// A listener at another port of the host forwards the proof request to the
+// real server.
 func TestAttackARelayOnThisHost(t *testing.T) {
 	t.Parallel()
 	real := served(t, token)
@@ -286,7 +288,7 @@ func TestWhoAnswersNotInTimeHearsNothing(t *testing.T) {
 	}
 }
 
-// A connection that breaks is no reason to distrust: it may be about to stop.
+// A broken connection is not a failed proof: the server may be about to stop.
 func TestABrokenConnectionIsOneOfDialling(t *testing.T) {
 	t.Parallel()
 	s := listen(t, func(_ net.Conn, r *bufio.Reader) { ask(r) })
@@ -297,8 +299,8 @@ func TestABrokenConnectionIsOneOfDialling(t *testing.T) {
 	}
 }
 
-// Who does not know the token cannot have codes made, and learns nothing of
-// which tokens there are.
+// A client that does not know the token cannot obtain codes, and learns
+// nothing about existing tokens.
 func TestAttackTheProverAsAnOracle(t *testing.T) {
 	t.Parallel()
 	s := served(t, token)
@@ -309,7 +311,7 @@ func TestAttackTheProverAsAnOracle(t *testing.T) {
 		{Selector: handshake.Selector(token), Nonce: strings.Repeat("00", 32), Address: strings.TrimPrefix(s.URL, "http://"), MAC: strings.Repeat("00", 32)},
 		{Selector: "sbxa_nobody0000000000", Nonce: strings.Repeat("00", 32), MAC: strings.Repeat("00", 32)},
 	} {
-		resp, err := http.Post(s.URL+handshake.Path, "application/json", bytes.NewReader(must(json.Marshal(q)))) //nolint:noctx // it is bounded by the test
+		resp, err := http.Post(s.URL+handshake.Path, "application/json", bytes.NewReader(must(json.Marshal(q)))) //nolint:noctx // bounded by the test
 		if err != nil {
 			t.Fatal(err)
 		}

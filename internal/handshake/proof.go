@@ -12,19 +12,19 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Path is where a proof is asked for.
+// Path is the path for proof requests.
 const Path = "/.well-known/signalbox/prove"
 
-// Key is what both ends make of a token.
+// Key is derived from a token by both ends.
 type Key [sha256.Size]byte
 
-// KeyOf makes the key of a token.
+// KeyOf derives the key of a token.
 func KeyOf(token string) Key {
 	sum := sha256.Sum256([]byte(token))
 	return KeyOfHash(sum[:])
 }
 
-// KeyOfHash makes the key of a token of which only the SHA-256 is known.
+// KeyOfHash derives the key of a token from the token's SHA-256.
 func KeyOfHash(hash []byte) (k Key) {
 	mac := hmac.New(sha256.New, hash)
 	mac.Write([]byte("signalbox connection v1"))
@@ -32,8 +32,8 @@ func KeyOfHash(hash []byte) (k Key) {
 	return k
 }
 
-// Selector names a token to who knows it: by the part of it that is no secret
-// where the director made it (sbxa_ID_SECRET), else by a hash.
+// Selector identifies a token to those who know it: by its public part if a
+// director made it (sbxa_ID_SECRET), otherwise by a hash.
 func Selector(token string) string {
 	if parts := strings.SplitN(token, "_", 3); len(parts) == 3 && len(parts[0]) == 4 && strings.HasPrefix(parts[0], "sbx") &&
 		len(parts[1]) >= 8 && len(parts[1]) <= 64 && len(parts[2]) >= 32 {
@@ -44,8 +44,8 @@ func Selector(token string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// The two ends, in what their codes are over: the code of one is none of the
-// other's.
+// The two ends, as part of what their codes cover: the code of one end cannot
+// be used as the other's.
 const (
 	dialer   = "client"
 	acceptor = "server"
@@ -57,25 +57,26 @@ func (k Key) code(end, nonce, address string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Question asks for the proof of a token.
+// Question is the request for a proof of a token.
 func Question(token, nonce, address string) api.ProveRequest {
 	return api.ProveRequest{Selector: Selector(token), Nonce: nonce, Address: address, MAC: KeyOf(token).code(dialer, nonce, address)}
 }
 
-// Outcome is what came of a question for a proof.
+// Outcome is the result of a proof request.
 type Outcome int
 
 // The outcomes.
 const (
-	Unknown Outcome = iota // who asks does not know the token
-	Relayed                // who asks knows it, and dialled another address of this host
+	Unknown Outcome = iota // the client does not know the token
+	Relayed                // the client knows it, but dialled another address of this host
 	Proved
 )
 
-// Answer checks the code of who asks and makes the proof. Only who knows the
-// token gets one, so that it is no oracle, and only for the address to which
-// the connection was made: else whoever listens at another port of this host
-// could pass the question on and show the answer as its own.
+// Answer checks the client's code and makes the proof. Only a client that
+// knows the token gets one, so that the server is no oracle, and only for the
+// address to which the connection was made: otherwise a listener at another
+// port of this host could forward the request and pass the answer off as its
+// own.
 func Answer(r *http.Request, q api.ProveRequest, k Key) (api.Proof, Outcome) {
 	if !hmac.Equal([]byte(k.code(dialer, q.Nonce, q.Address)), []byte(q.MAC)) || len(q.Nonce) != 2*nonceBytes {
 		return api.Proof{}, Unknown
@@ -87,8 +88,8 @@ func Answer(r *http.Request, q api.ProveRequest, k Key) (api.Proof, Outcome) {
 }
 
 // arrivedAt reports whether a connection from this host was made to the
-// address. One from another host may have been made to an address that is not
-// known here: of a container's host, or of a router.
+// address. A connection from another host is accepted: it may have been made
+// to an address that is unknown here, of a container's host or a router.
 func arrivedAt(r *http.Request, address string) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package httpguard is what each of our HTTP APIs asks of a request before a
-// handler sees it: by which name it was sent here, with which token, and whether
-// anything is there. What to answer is the API's own.
+// Package httpguard has the checks of all Signalbox HTTP APIs before the
+// handlers: the Host header, the token, and whether a route exists. The API
+// itself writes the answer.
 package httpguard
 
 import (
@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Hosts are the names under which a server answers. A page of another site can
-// make its own name point to this address (DNS rebinding); then it sends that
-// name, which is not among them.
+// Hosts are the host names under which a server answers. A page of another
+// site can make its own name resolve to this address (DNS rebinding); its
+// requests then have that name, which is refused.
 type Hosts struct {
 	names map[string]bool
 	anyIP bool
 }
 
-// NewHosts takes the names beside those of loopback. anyIP allows every address
-// in digits: beyond loopback a server is reached under addresses that it does not
+// NewHosts allows the names and those of loopback. anyIP allows every numeric
+// address: beyond loopback a server is reached at addresses that it does not
 // know, and a rebinding attack needs a name.
 func NewHosts(anyIP bool, names ...string) Hosts {
 	h := Hosts{names: map[string]bool{"localhost": true}, anyIP: anyIP}
@@ -31,18 +31,17 @@ func NewHosts(anyIP bool, names ...string) Hosts {
 	return h
 }
 
-// Allow reports whether the server answers under the host of a request.
+// Allow reports whether the server answers for the host of a request.
 func (h Hosts) Allow(hostport string) bool {
 	host := plainHost(hostport)
 	if h.names[host] {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Zone() == "" && (h.anyIP || ip.Unmap().IsLoopback()) // a zone may hold any text
+	return err == nil && ip.Zone() == "" && (h.anyIP || ip.Unmap().IsLoopback()) // a zone may contain any text
 }
 
-// plainHost is a host without port, brackets and the dot at the end, in
-// lower case.
+// plainHost is a host without port, brackets and trailing dot, in lower case.
 func plainHost(hostport string) string {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -52,7 +51,7 @@ func plainHost(hostport string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// SameToken reports whether an Authorization header bears the token. It compares
+// SameToken reports whether an Authorization header has the token. It compares
 // in constant time, whatever the lengths.
 func SameToken(header, token string) bool {
 	scheme, got, ok := strings.Cut(header, " ")
@@ -63,8 +62,8 @@ func SameToken(header, token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// Unmatched reports whether no route takes a request, and which methods its path
-// allows, if any.
+// Unmatched reports whether no route matches a request, and which methods its
+// path allows, if any.
 func Unmatched(mux *http.ServeMux, r *http.Request) (allow string, none bool) {
 	h, pattern := mux.Handler(r)
 	if pattern != "" {
@@ -78,7 +77,7 @@ func Unmatched(mux *http.ServeMux, r *http.Request) (allow string, none bool) {
 	return allow, true
 }
 
-// probe takes the answer of the mux for itself.
+// probe captures the mux's answer.
 type probe struct {
 	header http.Header
 	status int

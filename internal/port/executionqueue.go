@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The keys of the seed execution-queue: the execution that runs, and a list
-// pushed at its head and popped at its tail.
+// The keys of the seed execution-queue: the running execution, and a list
+// that is pushed at its head and popped at its tail.
 const (
 	keyRunning = "agent:running:"
 	keyQueue   = "agent:queue:"
@@ -36,7 +36,8 @@ type execution struct {
 	StartedAt       *stamp  `json:"started_at"`
 }
 
-// stamp is a time as Python writes it: with or without a zone, which is UTC.
+// stamp is a time as Python writes it: with a zone, or without one, which
+// means UTC.
 type stamp struct{ time.Time }
 
 func (s *stamp) UnmarshalJSON(b []byte) error {
@@ -53,8 +54,8 @@ func (s *stamp) UnmarshalJSON(b []byte) error {
 	return fmt.Errorf("%q is no time", text)
 }
 
-// executionQueue reads the keys of an execution queue. They are left as they
-// are.
+// executionQueue reads the keys of an execution queue and leaves them
+// unchanged.
 func executionQueue(rawURL string) Source {
 	return Source{What: "the Redis keys of an execution queue", Read: func(ctx context.Context, to Taker) error {
 		c, err := connect(ctx, rawURL)
@@ -92,7 +93,7 @@ func executionQueue(rawURL string) Source {
 func connect(ctx context.Context, rawURL string) (rueidis.Client, error) {
 	opt, err := rueidis.ParseURL(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("the redis URL cannot be read: want redis://user:password@host:6379/0") // its text may hold a password
+		return nil, fmt.Errorf("the redis URL cannot be read: want redis://user:password@host:6379/0") // its text may contain a password
 	}
 	opt.DisableCache, opt.ForceSingleClient = true, true
 	if end, bounded := ctx.Deadline(); bounded {
@@ -109,17 +110,17 @@ func connect(ctx context.Context, rawURL string) (rueidis.Client, error) {
 	return c, nil
 }
 
-// The bounds of a look.
+// Limits of LeftInRedis.
 const (
-	lookPages  = 1000 // of 1000 keys of the server each
-	lookValues = 100  // of a list, those that are served first
+	lookPages  = 1000 // with 1000 keys of the server each
+	lookValues = 100  // of each list, those that are served first
 )
 
 var errTooMany = errors.New("there are too many keys to look at all")
 
-// LeftInRedis returns a key of an execution queue that has an execution which is
-// not known; "" where there is none. It reads no more than 1,000,000 names of
-// keys, and 100 values of each list: an error says that it has not seen all.
+// LeftInRedis returns a key of an execution queue with an execution that is not
+// known yet; "" if there is none. It reads no more than 1,000,000 key names, and
+// 100 values of each list. An error says that it has not seen everything.
 func LeftInRedis(ctx context.Context, rawURL string, known func(*api.ExportedTask) (bool, error)) (key string, err error) {
 	c, err := connect(ctx, rawURL)
 	if err != nil {
@@ -146,8 +147,8 @@ func LeftInRedis(ctx context.Context, rawURL string, known func(*api.ExportedTas
 	return "", unseen
 }
 
-// keysOf lists the keys, those of what runs first. It asks for that many pages at
-// most, 0: for all; where there are more it returns errTooMany, too.
+// keysOf lists the keys, running executions first. It requests at most this
+// number of pages, 0: all; if there are more, it also returns errTooMany.
 func keysOf(ctx context.Context, c rueidis.Client, pages int) (keys []string, err error) {
 	found := map[string]bool{}
 	for cursor, asked := uint64(0), 1; ; asked++ {
@@ -179,13 +180,13 @@ func keysOf(ctx context.Context, c rueidis.Client, pages int) (keys []string, er
 	return keys, err
 }
 
-// valuesOf reads a key; of a list the tail first, which is served first, and that
-// many values at most, 0: all.
+// valuesOf reads a key. Of a list it returns the tail first, which is served
+// first, and at most most values, 0: all.
 func valuesOf(ctx context.Context, c rueidis.Client, key string, most int64) ([]string, error) {
 	if strings.HasPrefix(key, keyRunning) {
 		v, err := c.Do(ctx, c.B().Get().Key(key).Build()).ToString()
 		if rueidis.IsRedisNil(err) {
-			return nil, nil // it ended meanwhile
+			return nil, nil // it ended in the meantime
 		}
 		return []string{v}, err
 	}
@@ -199,7 +200,7 @@ func valuesOf(ctx context.Context, c rueidis.Client, key string, most int64) ([]
 func executionTask(key, value string) (t api.ExportedTask, why string, err error) {
 	var e execution
 	if err := json.Unmarshal([]byte(value), &e); err != nil {
-		return t, "it is no execution: " + err.Error(), nil //nolint:nilerr // it is reported and left out: the others are imported
+		return t, "it is no execution: " + err.Error(), nil //nolint:nilerr // reported and skipped: the others are imported
 	}
 	agent, running := strings.CutPrefix(key, keyRunning)
 	if !running {

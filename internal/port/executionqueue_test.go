@@ -33,7 +33,7 @@ func TestSeedExecutionQueueKeys(t *testing.T) {
 		}
 	}
 	do("SET", "agent:running:coder", execution("r", "runs", "2026-03-01T12:00:00.123456"))
-	for _, m := range []string{"first", "second"} { // pushed at the head, as the seed does
+	for _, m := range []string{"first", "second"} { // pushed at the head, as in the seed
 		do("LPUSH", "agent:queue:coder", execution(m, m, "2026-03-01T12:00:01+00:00"))
 	}
 	do("LPUSH", "agent:queue:coder", "no json")

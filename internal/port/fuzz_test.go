@@ -9,10 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// FuzzSources: a file of an export, a .tasksQueue and a file of a work queue,
-// whatever they say: each record is a task with an id and a request that can be
-// read, or refused by its place with a reason; and a second reading says the
-// same, so that an import can be repeated.
+// FuzzSources: each record of an export, a .tasksQueue and a work queue's file
+// becomes a task with an ID and a valid request, or is reported with its place
+// and a reason. A second reading gives the same, so that an import can be
+// repeated.
 func FuzzSources(f *testing.F) {
 	for _, s := range []string{
 		`{"queue_id": "queue-abc12345", "state": "pending", "created_at": "2025-01-17T10:00:00Z", "prompt": "p", "source": "scheduler", "env": {"KEY": "v"}}`,

@@ -19,24 +19,24 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Source is where tasks come from.
+// Source is where tasks are read from.
 type Source struct {
-	// What it is, for people: "an export", "the folder of a work queue", …
+	// What describes the source for people: "an export", "the folder of a work
+	// queue", …
 	What string
-	// Read gives what it finds to a Taker, tasks in the order in which they wait.
+	// Read passes its content to a Taker, tasks in the order in which they wait.
 	Read func(ctx context.Context, to Taker) error
 }
 
-// Taker takes what is read from a Source.
+// Taker receives what is read from a Source.
 type Taker struct {
 	Task  func(api.ExportedTask) error
-	Usage func([]api.ExportedUsage) error // only of an export
-	Bad   func(where, why string)         // a record that cannot be read, and is passed over
+	Usage func([]api.ExportedUsage) error // only for an export
+	Bad   func(where, why string)         // for an unreadable record, which is skipped
 }
 
-// Open finds out what a source is: "-" and a file are an export or a
-// .tasksQueue, a folder is that of a work queue, a redis:// URL an execution
-// queue.
+// Open recognizes a source: "-" and a file are an export or a .tasksQueue, a
+// folder is a work queue's, a redis:// URL an execution queue.
 func Open(source string) (Source, error) {
 	if strings.HasPrefix(source, "redis://") || strings.HasPrefix(source, "rediss://") {
 		return executionQueue(source), nil
@@ -67,8 +67,7 @@ func Open(source string) (Source, error) {
 	return lines(source), nil
 }
 
-// startsWith reports whether the first byte of a file that is no space is
-// that one.
+// startsWith reports whether the first byte of a file other than space is c.
 func startsWith(path string, c byte) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,12 +75,13 @@ func startsWith(path string, c byte) (bool, error) {
 	}
 	defer f.Close()
 	head := make([]byte, 512)
-	n, _ := f.Read(head) // an empty file begins with nothing
+	n, _ := f.Read(head) // an empty file has no first byte
 	text := strings.TrimLeft(string(head[:n]), "\ufeff \t\r\n")
 	return text != "" && text[0] == c, nil
 }
 
-// newID makes the id of a task of before from its old one: the same each time.
+// newID derives the ID of an imported task from its old one: the same each
+// time.
 func newID(kind, old string, created time.Time) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + old))
 	id, err := signalbox.NewID(created, strings.NewReader(string(sum[:])))
@@ -91,8 +91,8 @@ func newID(kind, old string, created time.Time) string {
 	return id
 }
 
-// OldID is the id that a task had in the queue that it comes from; "" where it
-// keeps its own.
+// OldID is the ID that a task had in its original queue; "" if it keeps its
+// ID.
 func OldID(t api.ExportedTask) string {
 	rest, ours := strings.CutPrefix(t.Key, signalbox.ImportPrefix)
 	if kind, old, ok := strings.Cut(rest, " "); ours && ok && newID(kind, old, t.CreatedAt) == t.QueueID {
@@ -101,7 +101,7 @@ func OldID(t api.ExportedTask) string {
 	return ""
 }
 
-// plain fills in what a task has that came by no other way than the queue.
+// plain sets the fields that are the same for all tasks of other queues.
 func plain(kind, old string, created time.Time) api.ExportedTask {
 	created = created.UTC().Truncate(time.Millisecond)
 	return api.ExportedTask{
@@ -111,7 +111,7 @@ func plain(kind, old string, created time.Time) api.ExportedTask {
 	}
 }
 
-// request packs what was asked for.
+// request stores a request in the task.
 func request(t *api.ExportedTask, r signalbox.Request) error {
 	r.Queue = t.Queue
 	r.HadEnv = len(t.Env) > 0
@@ -122,11 +122,11 @@ func request(t *api.ExportedTask, r signalbox.Request) error {
 	return err
 }
 
-// Head is the first line of an export, Foot its last one: an export without it
+// Head is the first line of an export, Foot the last one: an export without it
 // was cut off.
 type (
 	Head struct {
-		Export  int    `json:"signalbox_export"` // 1: the version of the format
+		Export  int    `json:"signalbox_export"` // 1: version of the format
 		Version string `json:"version,omitempty"`
 		At      string `json:"exported_at,omitempty"`
 	}
@@ -136,20 +136,21 @@ type (
 	}
 )
 
-// Used is a line of an export with what runs used on some days. It is not counted
-// in Foot.
+// Used is a line of an export with the usage of runs on some days. It is not
+// counted in Foot.
 type Used struct {
 	Usage []api.ExportedUsage `json:"usage"`
 }
 
-// Format is the version of the lines.
+// Format is the version of the format.
 const Format = 1
 
-// maxLine bounds a line of an export: a task's texts, each byte escaped.
+// maxLine bounds a line of an export, in bytes: a task's texts with each byte
+// escaped.
 const maxLine = 32 << 20
 
-// lines reads an export. Of a task that stands in it twice the last line
-// counts: it changed while the export was made.
+// lines reads an export. If a task occurs twice, its last line counts: it
+// changed while the export was made.
 func lines(path string) Source {
 	return Source{What: "an export", Read: func(ctx context.Context, to Taker) error {
 		in := io.ReadSeeker(os.Stdin)
@@ -162,13 +163,13 @@ func lines(path string) Source {
 			in = f
 		}
 		r := reader{name: path, last: map[string]int{}}
-		if path == "-" { // a pipe cannot be read twice: the first line of a task counts
+		if path == "-" { // a pipe cannot be read twice, so a task's first line counts
 			return r.read(ctx, in, to)
 		}
 		err := r.read(ctx, in, Taker{
 			Task: func(t api.ExportedTask) error { r.last[t.QueueID] = r.line; return nil }, Usage: func([]api.ExportedUsage) error { return nil }, Bad: to.Bad,
 		})
-		if err != nil && !errors.Is(err, errCut) && !errors.Is(err, errCount) { // of what is not whole is taken what there is
+		if err != nil && !errors.Is(err, errCut) && !errors.Is(err, errCount) { // of an incomplete export everything present is taken
 			return err
 		}
 		if _, err := in.Seek(0, io.SeekStart); err != nil {
@@ -179,17 +180,17 @@ func lines(path string) Source {
 				return nil
 			}
 			return to.Task(t)
-		}, Usage: to.Usage, Bad: func(string, string) {}}) // said already
+		}, Usage: to.Usage, Bad: func(string, string) {}}) // already reported
 	}}
 }
 
 type reader struct {
 	name string
-	last map[string]int // the line that counts, by task
+	last map[string]int // by task: the line that counts
 	line int
 }
 
-// What is wrong with an export that is not whole.
+// Errors of an incomplete export.
 var (
 	errCut   = errors.New("the export was cut off: its last line is missing; all that stands in it was read")
 	errCount = errors.New("the export is not what was written")
@@ -247,7 +248,7 @@ func (r *reader) read(ctx context.Context, in io.Reader, to Taker) error {
 	return nil
 }
 
-// usageOf reads a line of usage; nil: it is another line.
+// usageOf parses a line of usage; nil: it is another line.
 func usageOf(text []byte) []api.ExportedUsage {
 	var u Used
 	if !bytes.HasPrefix(text, []byte(`{"usage":`)) || json.Unmarshal(text, &u) != nil {

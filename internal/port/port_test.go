@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/port"
 )
 
-// all reads a source; bad are the records that are no tasks.
+// all reads a source; bad are the invalid records.
 func all(t *testing.T, source string) (tasks []api.ExportedTask, bad []string, err error) {
 	t.Helper()
 	from, err := port.Open(source)

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// queuedTask is a file of the seed's folders pending/ and dispatched/ (seed
+// queuedTask is a file in the seed's folders pending/ and dispatched/ (seed
 // work-queue, File Format).
 type queuedTask struct {
 	QueueID        string            `json:"queue_id"`
@@ -35,17 +35,17 @@ type queuedTask struct {
 	SourceJob      string            `json:"source_job"`
 }
 
-// queuedProject is the seed's project: its prompt stands before that of the task.
+// queuedProject is the seed's project: its prompt precedes that of the task.
 type queuedProject struct {
 	signalbox.Project
 	Prompt string `json:"prompt"`
 }
 
-// maxFile bounds a file of the seed.
+// maxFile bounds a file of the seed, in bytes.
 const maxFile = 4 << 20
 
-// workQueue reads the folder of a work queue, in the order of created_at, by
-// which the seed sorts.
+// workQueue reads the folder of a work queue in the order of created_at, as
+// the seed does.
 func workQueue(dir string) (Source, error) {
 	found := false
 	for _, sub := range []string{"pending", "dispatched"} {
@@ -80,7 +80,7 @@ func workQueue(dir string) (Source, error) {
 func readFolders(dir string, bad func(where, why string)) ([]queuedTask, error) {
 	seen := map[string]bool{}
 	var tasks []queuedTask
-	for _, sub := range []string{"dispatched", "pending"} { // one that is in both was on its way: it may run
+	for _, sub := range []string{"dispatched", "pending"} { // a task in both was being moved: it may be running
 		files, err := os.ReadDir(filepath.Join(dir, sub))
 		if err != nil && !os.IsNotExist(err) {
 			return nil, err
@@ -150,7 +150,7 @@ func (q *queuedTask) task() (api.ExportedTask, error) {
 	})
 }
 
-// sourceOf is our word for a seed's source.
+// sourceOf converts a seed's source.
 func sourceOf(s string) string {
 	if s == "schedule" {
 		return string(signalbox.SourceScheduler)
@@ -178,8 +178,8 @@ type asyncTask struct {
 	Error     *string   `json:"error"`
 }
 
-// maxTasksQueue bounds the file: the seed writes it whole at each change, so
-// no larger one is in use.
+// maxTasksQueue bounds the file, in bytes: the seed rewrites it at each
+// change, so larger ones are not in use.
 const maxTasksQueue = 256 << 20
 
 // tasksQueue reads the file of an asynchronous tool queue. The tools must be
@@ -266,7 +266,8 @@ func (a *asyncTask) task() (t api.ExportedTask, why string, err error) {
 	return t, "", request(&t, r)
 }
 
-// object is a JSON object, or nothing: the seed writes null and {} alike.
+// object returns a JSON object, or nothing: the seed writes null and {}
+// alike.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil

@@ -1,4 +1,4 @@
-// Package retryafter reads how long a server wants to be left alone.
+// Package retryafter reads how long a server wants clients to wait.
 package retryafter
 
 import (
@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Longest is the greatest answer of Of, more than any server means.
+// Longest is the maximum result of Of, more than any server means.
 const Longest = 366 * 24 * time.Hour
 
-// Of returns what the headers of an answer say: seconds, also parts of one, or a date, which is
-// compared with the server's own Date, else with now. It is from -Longest to Longest. false: they
-// say nothing that can be read.
+// Of parses the headers of a response: seconds, including fractions, or a date, which is compared
+// with the server's own Date, else with now. The result is from -Longest to Longest; false: there
+// is no valid value.
 func Of(h http.Header, now time.Time) (time.Duration, bool) {
 	var seconds float64
 	text := h.Get("Retry-After")
@@ -35,12 +35,12 @@ func Of(h http.Header, now time.Time) (time.Duration, bool) {
 	return time.Duration(min(max(seconds, -Longest.Seconds()), Longest.Seconds()) * float64(time.Second)), true
 }
 
-// shortest is the least time that Refusal says.
+// shortest is the minimum wait that Refusal returns.
 const shortest = time.Second
 
-// Refusal reports whether an answer says that the server refused a request without processing it:
-// 429, or 503 with a time. wait is how long it wants to be left alone: less than a second, or a
-// date in the past, is a second; 0: it did not say.
+// Refusal reports whether a response says that the server refused a request without processing
+// it: 429, or 503 with a time. wait is how long to wait before a retry: less than a second, or a
+// date in the past, becomes a second; 0: not given.
 func Refusal(status int, h http.Header, now time.Time) (wait time.Duration, refused bool) {
 	wait, said := Of(h, now)
 	if said {

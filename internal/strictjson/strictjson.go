@@ -1,5 +1,6 @@
-// Package strictjson reads JSON as strictly as an address that strangers reach
-// must: what a program in front of it took a text to say is what it says here.
+// Package strictjson parses JSON strictly, for addresses that untrusted
+// clients reach: a proxy in front of the server cannot understand a text
+// differently.
 package strictjson
 
 import (
@@ -19,27 +20,27 @@ import (
 
 const maxDepth = 32
 
-// Object is a JSON object, its members in the order in which they came.
+// Object is a JSON object with its members in their original order.
 type Object struct {
 	Keys   []string
 	Values map[string]any
 }
 
-// Twice is what is wrong with a member that its object has already: of two
-// programs that read it, each may take another one.
+// Twice describes a duplicate member: of two programs that read the object,
+// each may take another one.
 const Twice = "is given twice"
 
-// Error says what is wrong with a text, and where.
+// Error describes a mistake in a text, and its place.
 type Error struct {
-	Path string // of the member, such as "project.tags[2]", cut at about 256 bytes; "" is the whole
-	What string // goes on from "the body" or the path, such as Twice
+	Path string // of the member, such as "project.tags[2]", cut at about 256 bytes; "" is the whole text
+	What string // completes "the body ..." or the path, such as Twice
 }
 
 func (e *Error) Error() string { return cmp.Or(e.Path, "the text") + " " + e.What }
 
-// Parse reads a JSON text into nil, string, bool, json.Number, []any and
-// *Object. It refuses what encoding/json lets pass: invalid UTF-8, halves of
-// surrogate pairs, repeated members, deep nesting.
+// Parse parses a JSON text into nil, string, bool, json.Number, []any and
+// *Object. It refuses what encoding/json accepts: invalid UTF-8, unpaired
+// surrogates, duplicate members, deep nesting.
 func Parse(data []byte) (any, error) {
 	dec := decoder(data)
 	defer decoders.Put(dec)
@@ -57,7 +58,7 @@ func Parse(data []byte) (any, error) {
 
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
-// repeated members are found here, where their paths are known.
+// duplicate members are found here, where their paths are known.
 var repeated = jsontext.AllowDuplicateNames(true)
 
 func decoder(data []byte) *jsontext.Decoder {
@@ -66,8 +67,8 @@ func decoder(data []byte) *jsontext.Decoder {
 	return dec
 }
 
-// fault is why a text is not read further, with the steps that led there, the
-// last one first. Of a text that is no JSON explain has more to say.
+// fault is why parsing stopped, with the path to the place, innermost step
+// first. If the text is not JSON, explain finds a better error.
 type fault struct {
 	what  string
 	steps []func(path string) string
@@ -75,7 +76,7 @@ type fault struct {
 
 var errSyntax = &fault{what: "is not valid JSON"}
 
-// in is the fault within a member or an element.
+// in adds the step to a member or an element.
 func (f *fault) in(step func(path string) string) *fault {
 	return &fault{f.what, append(f.steps, step)}
 }
@@ -85,8 +86,8 @@ func member(key string) func(string) string {
 }
 func element(i int) func(string) string { return func(path string) string { return Element(path, i) } }
 
-// explain says what is wrong with a text that could not be read: what makes it
-// no JSON before what makes it one that is refused.
+// explain returns the error for a text: syntax errors have precedence over
+// errors in valid JSON.
 func explain(data []byte, f *fault) error {
 	if !utf8.Valid(data) {
 		return &Error{What: "is not valid UTF-8"}
@@ -98,7 +99,7 @@ func explain(data []byte, f *fault) error {
 		return &Error{What: fmt.Sprintf("is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())}
 	case bad != nil:
 		return &Error{What: "is not valid JSON"}
-	case !jsontext.Value(data).IsValid(repeated): // of which encoding/json makes U+FFFD: what is stored would not be what was sent
+	case !jsontext.Value(data).IsValid(repeated): // encoding/json replaces these by U+FFFD: the stored text would differ from the sent one
 		return &Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
 	}
 	path := ""
@@ -169,12 +170,12 @@ func object(dec *jsontext.Decoder, depth int) (any, *fault) {
 	return o, nil
 }
 
-// maxPath bounds the path of a member, which is made for each of them and shown
-// in errors, the beginning of it: below a name of a megabyte, a body of as many
-// elements would have cost minutes.
+// maxPath bounds the path of a member, in bytes. A path is built for each
+// member, and its beginning is shown in errors. Without a bound, a body with a
+// name of a megabyte above as many elements would take minutes.
 const maxPath = 256
 
-// Join is the path of a member, Element that of an element of an array.
+// Join returns the path of a member, Element that of an element of an array.
 func Join(path, key string) string {
 	switch {
 	case len(path) > maxPath:
@@ -195,8 +196,8 @@ func Element(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"
 }
 
-// Members splits an object that Parse has taken into its members, each as it was
-// written; nil: it is no object.
+// Members splits an object that Parse has accepted into its members, each as it
+// was written; nil: it is not an object.
 func Members(text []byte) map[string]json.RawMessage {
 	dec := decoder(text)
 	defer decoders.Put(dec)

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// A text is read, or refused in the same words, as encoding/json would have it
-// read token by token.
+// A text is parsed, or refused with the same error, as with encoding/json's
+// token decoder.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":"Fix issue #42","agent":"coder"}`, `{"state":"idle","current_tasks":[{"task_id":"a","slot":0,"fence":-12}],"x":null}`, ` [ ] `, `{"a":{"b":[true,false,{}]}}`,
@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// reference is Parse by the decoder of encoding/json, token by token.
+// reference is Parse implemented with encoding/json's token decoder.
 func reference(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, &strictjson.Error{What: "is not valid UTF-8"}
@@ -116,14 +116,14 @@ func members(dec *json.Decoder, path string, depth int) (any, error) {
 	return o, err
 }
 
-// halfSurrogate reports whether a valid JSON text escapes one half of a surrogate
-// pair without the other.
+// halfSurrogate reports whether a valid JSON text has an unpaired escaped
+// surrogate.
 func halfSurrogate(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
 			continue
 		}
-		i++ // what is escaped; valid JSON does not end here
+		i++ // the escaped character; valid JSON does not end here
 		if data[i] != 'u' {
 			continue
 		}

@@ -1,5 +1,5 @@
-// Package addrtest is a name server of an attacker: a name of his leads to
-// another address each time somebody asks.
+// Package addrtest is a hostile name server: its names resolve to another
+// address at each lookup.
 package addrtest
 
 import (
@@ -18,15 +18,15 @@ type Resolver struct {
 
 	mu    sync.Mutex
 	next  []netip.Addr
-	asked map[uint16]int // by what was asked for
+	asked map[uint16]int // by query type
 	over  bool
-	conns []net.Conn // of those who ask
+	conns []net.Conn // of clients
 }
 
-// attacker is the name server that is in use, if any.
+// attacker is the name server in use, or nil.
 var attacker atomic.Pointer[Resolver]
 
-// The resolver of the process is replaced before anybody asks it: a look-up may
+// The process's resolver is replaced before its first use, because a lookup may
 // outlive the test that began it.
 func init() {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dial}
@@ -40,9 +40,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// Use makes this process resolve all names by an attacker's server until the
-// test ends: in turn to one of the addresses, to the last one from then on.
-// Tests that use it cannot run beside others.
+// Use makes this process resolve all names with a hostile server until the
+// test ends: to each of the addresses in turn, and then always to the last
+// one. Tests that use it cannot run in parallel.
 func Use(t *testing.T, next ...netip.Addr) *Resolver {
 	t.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -59,7 +59,7 @@ func Use(t *testing.T, next ...netip.Addr) *Resolver {
 	t.Cleanup(func() {
 		attacker.Store(before)
 		r.end()
-		_ = conn.Close() // which ends serve
+		_ = conn.Close() // makes serve end
 		<-done
 	})
 	return r
@@ -74,24 +74,24 @@ func (r *Resolver) dial(ctx context.Context) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
-		_ = c.Close() // nothing was asked
+		_ = c.Close() // there was no query
 		return nil, net.ErrClosed
 	}
 	r.conns = append(r.conns, c)
 	return c, nil
 }
 
-// end lets go of who still waits for an answer.
+// end closes connections of clients that still wait for an answer.
 func (r *Resolver) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 	for _, c := range r.conns {
-		_ = c.Close() // most have been closed by who asked
+		_ = c.Close() // most were already closed by the client
 	}
 }
 
-// Asked is how often somebody asked for an address of IPv4.
+// Asked is the number of queries for an IPv4 address.
 func (r *Resolver) Asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,13 +117,13 @@ const (
 	typeV6 = 28
 )
 
-// answer repeats the question with what it leads to this time (RFC 1035, 4.1).
+// answer repeats the query with the current address (RFC 1035, 4.1).
 func (r *Resolver) answer(ask []byte) []byte {
 	end := header
 	for end < len(ask) && ask[end] != 0 {
 		end += 1 + int(ask[end])
 	}
-	end += 5 // the end of the name, type and class
+	end += 5 // the end of the name, and type and class
 	if len(ask) < end {
 		return nil
 	}
@@ -133,17 +133,17 @@ func (r *Resolver) answer(ask []byte) []byte {
 	if to.IsValid() {
 		said[7] = 1
 		bytes := to.AsSlice()
-		said = append(said, 0xc0, header)        // the name that was asked for
+		said = append(said, 0xc0, header)        // the queried name
 		said = append(said, ask[end-4:end]...)   // its type and class
-		said = append(said, 0, 0, 0, 0)          // good for no time at all
-		said = append(said, 0, byte(len(bytes))) // what follows
+		said = append(said, 0, 0, 0, 0)          // TTL 0
+		said = append(said, 0, byte(len(bytes))) // length of the data
 		return append(said, bytes...)
 	}
 	return said
 }
 
-// lead is where the name leads now. Each question for an address of one sort
-// is another one; whoever looks a name up asks for both.
+// lead returns the address to which the name now resolves. Each query for one
+// record type counts separately, because a lookup queries both types.
 func (r *Resolver) lead(kind uint16) netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
