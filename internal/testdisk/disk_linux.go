@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New is the folder of a new disk, which goes with the test. The options are
-// those of tmpfs: size=8m, nr_inodes=20, mode=0700.
+// New creates a new disk and returns its folder, which is removed with the
+// test. The options are those of tmpfs: size=8m, nr_inodes=20, mode=0700.
 func New(t testing.TB, options string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "disk") // short: the path of a socket may be in it
+	dir, err := os.MkdirTemp("", "disk") // short, since it may be part of a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +25,8 @@ func New(t testing.TB, options string) string {
 	return dir
 }
 
-// Mount puts a disk in the place of a folder until the test ends, or skips the
-// test where this user may not.
+// Mount mounts a disk on a folder until the test ends, or skips the test if
+// this user may not mount.
 func Mount(t testing.TB, dir, options string) {
 	t.Helper()
 	err := unix.Mount("signalbox-test", dir, "tmpfs", 0, options)

@@ -1,3 +1,3 @@
-// Package testdisk gives tests disks of their own, which they can fill and cut
-// off: small file systems in memory, mounted where this user may mount any.
+// Package testdisk gives tests disks of their own, which they can fill and
+// unmount: small in-memory file systems, mounted if this user may mount.
 package testdisk

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Fill writes a file until not one more byte fits on its disk. Who removes the
-// file makes room again.
+// Fill writes a file until not one more byte fits on its disk. Removing the
+// file frees the space.
 func Fill(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -1,20 +1,20 @@
-// Package testkit has what the tests of several packages wait with.
+// Package testkit has the waits that tests of several packages use.
 package testkit
 
 import "time"
 
-// patience bounds every wait. No good run takes that long, on a busy machine
-// either.
+// patience bounds every wait. No successful wait takes that long, even on a
+// busy machine.
 const patience = 3 * time.Minute
 
-// T is the part of a test, or of one with random values, that a wait needs.
+// T is the part of a test, or of a property test, that a wait needs.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Wait waits for a condition that nothing announces: it asks again and again,
-// ever less often. Whatever has a signal is to be waited for by that.
+// Wait polls a condition that has no signal, with increasing intervals. If
+// there is a signal, wait for that instead.
 func Wait(t T, what string, met func() bool) {
 	t.Helper()
 	if !Within(patience, met) {
@@ -22,8 +22,8 @@ func Wait(t T, what string, met func() bool) {
 	}
 }
 
-// Within is Wait with a bound of its own, for callers that have no test to
-// fail: it reports whether the condition was met.
+// Within is Wait with a given bound, for callers without a test: it reports
+// whether the condition was met.
 func Within(d time.Duration, met func() bool) bool {
 	const first, longest = time.Millisecond, 50 * time.Millisecond
 	for began := time.Now(); !met(); {

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// failed is a test that a wait makes fail.
+// failed is a test that fails because of a wait.
 type failed struct{ said string }
 
 func (*failed) Helper() {}

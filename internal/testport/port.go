@@ -1,5 +1,5 @@
-// Package testport holds ports for servers of tests that stop and start again
-// at the address they had.
+// Package testport reserves ports for servers of tests that stop and restart
+// at the same address.
 package testport
 
 import (
@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// Reserved is a TCP port of 127.0.0.1 that the system gives to nobody else
-// until Release. While nobody listens there, connections are refused. Every
-// server that sets SO_REUSEADDR can listen there: net.Listen, PostgreSQL and
-// Redis do.
+// Reserved is a TCP port of 127.0.0.1 that the system assigns to no other
+// process until Release. While no server listens there, connections are
+// refused. Every server that sets SO_REUSEADDR can listen there: net.Listen,
+// PostgreSQL and Redis do.
 type Reserved struct {
 	Port   int
 	socket handle
 }
 
-// Reserve takes a free port. A port that was merely free a moment ago, or is
-// between two starts of its server, is given to whoever asks next.
+// Reserve takes a free port. A port that is merely free, or whose server is
+// restarting, could be assigned to another process.
 func Reserve() (*Reserved, error) {
-	syscall.ForkLock.RLock() // no child is to have it
+	syscall.ForkLock.RLock() // no child process may inherit it
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(socket)
@@ -37,7 +37,7 @@ func Reserve() (*Reserved, error) {
 	return &Reserved{Port: port, socket: socket}, nil
 }
 
-// bind binds the socket and never listens at it.
+// bind binds the socket and never listens on it.
 func bind(socket handle) (int, error) {
 	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return 0, err
@@ -55,7 +55,7 @@ func bind(socket handle) (int, error) {
 // Addr is the host and port.
 func (r *Reserved) Addr() string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(r.Port)) }
 
-// Release gives the port back. It may be called twice, and on nil.
+// Release frees the port. It may be called twice, and on nil.
 func (r *Reserved) Release() {
 	if r != nil && r.socket != none {
 		_ = closeSocket(r.socket)

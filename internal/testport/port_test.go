@@ -7,9 +7,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
-// TestNobodyElseIsGivenAReservedPort asserts that a server listens at its
-// reserved port, refuses connections while it is stopped, and listens there
-// again, though others took more ports than the system has in between.
+// TestNobodyElseIsGivenAReservedPort: a server listens at its reserved port,
+// which refuses connections while the server is stopped. The server listens
+// there again, although others took more ports than the system has in
+// between.
 func TestNobodyElseIsGivenAReservedPort(t *testing.T) {
 	reserved, err := testport.Reserve()
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresUser owns the databases of a test server and may do everything. It
+// PostgresUser owns the databases of a test server and is a superuser. It
 // needs no password; roles made by a test need theirs over TCP.
 const PostgresUser = "signalbox"
 
 // PostgresOptions are the settings of a server.
 type PostgresOptions struct {
-	// Settings are lines of postgresql.conf beside those that every test server
-	// has: fsync and synchronous_commit are on.
+	// Settings are lines of postgresql.conf in addition to those of every test
+	// server: fsync and synchronous_commit are on.
 	Settings map[string]string
-	// Files are put into the data folder, by name: a certificate, for example.
+	// Files are stored in the data folder, by name: a certificate, for example.
 	Files map[string][]byte
-	// Folder is where the data folder is made, instead of the system's folder
-	// for temporary files; a small disk, for example.
+	// Folder is the parent of the data folder, instead of the system's folder for
+	// temporary files; a small disk, for example.
 	Folder string
 }
 
@@ -41,7 +41,7 @@ type PostgresServer struct {
 	folder  string
 	options PostgresOptions
 	process *process
-	made    atomic.Int64 // databases
+	made    atomic.Int64 // number of databases
 }
 
 var (
@@ -50,8 +50,8 @@ var (
 	sharedPostgresOnce sync.Once
 )
 
-// Postgres returns the URL of a new, empty database on a server that all
-// tests of the process share. The database goes with the test, the server with
+// Postgres returns the URL of a new, empty database on a server that all tests
+// of the process share. The database is removed with the test, the server with
 // the process.
 func Postgres(tb TB) string {
 	tb.Helper()
@@ -62,8 +62,8 @@ func Postgres(tb TB) string {
 	return sharedPostgres.Database(tb)
 }
 
-// NewPostgres starts a server of the test's own, which may be restarted,
-// killed and broken. It goes with the test.
+// NewPostgres starts a separate server for the test, which may be restarted,
+// killed and broken. It is removed with the test.
 func NewPostgres(tb TB, o PostgresOptions) *PostgresServer {
 	tb.Helper()
 	s, err := startPostgres(o)
@@ -78,8 +78,8 @@ func NewPostgres(tb TB, o PostgresOptions) *PostgresServer {
 	return s
 }
 
-// Database makes a new, empty database, and returns its URL. It goes with the
-// test, if the server is up then.
+// Database creates a new, empty database and returns its URL. It is removed
+// with the test, if the server is up by then.
 func (s *PostgresServer) Database(tb TB) string {
 	tb.Helper()
 	name := "test_" + strconv.FormatInt(s.made.Add(1), 10)
@@ -97,17 +97,17 @@ func (s *PostgresServer) Database(tb TB) string {
 	return s.URL(name)
 }
 
-// URL is the address of a database over TCP.
+// URL is the URL of a database over TCP.
 func (s *PostgresServer) URL(database string) string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", PostgresUser, s.Port, database)
 }
 
-// SocketURL is the address of a database over the Unix socket.
+// SocketURL is the URL of a database over the Unix socket.
 func (s *PostgresServer) SocketURL(database string) string {
 	return fmt.Sprintf("postgres:///%s?host=%s&port=%d&user=%s", database, url.QueryEscape(s.Socket), s.Port, PostgresUser)
 }
 
-// Exec runs statements in a database, as the user who may do everything.
+// Exec runs statements in a database, as the superuser.
 func (s *PostgresServer) Exec(database string, statements ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -140,7 +140,7 @@ func (s *PostgresServer) Query(database, sql string) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// settings are those of every test server.
+// settings are the settings of every test server.
 func (s *PostgresServer) settings() map[string]string {
 	all := map[string]string{
 		"listen_addresses":           "127.0.0.1",
@@ -158,7 +158,7 @@ func (s *PostgresServer) settings() map[string]string {
 	return all
 }
 
-// configure writes what differs from server to server.
+// configure writes the settings that differ from server to server.
 func (s *PostgresServer) configure() error {
 	text := ""
 	all := s.settings()

@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// Copy copies the data folder of a server, which is stopped for it and started
-// again, as a backup that is taken cold. PutBack replaces the folder by that
-// copy: what was stored since is gone, and the server does not know it.
+// Copy copies the data folder of a server, which it stops and restarts for
+// that, like a cold backup. putBack replaces the folder by the copy: what was
+// stored since is lost, and the server does not know that.
 func (s *PostgresServer) Copy() (putBack func() error, err error) {
 	kept := s.Data + ".kept"
 	if err := s.cold(func() error { return s.copyFolder(s.Data, kept) }); err != nil {
@@ -26,7 +26,7 @@ func (s *PostgresServer) Copy() (putBack func() error, err error) {
 	}, nil
 }
 
-// cold does something while the server is stopped.
+// cold runs f while the server is stopped.
 func (s *PostgresServer) cold(f func() error) error {
 	if err := s.Stop("fast"); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *PostgresServer) tool(bin string, args ...string) error {
 	return nil
 }
 
-// Reload changes settings of a server that runs, those that need no restart.
+// Reload changes settings of a running server that need no restart.
 func (s *PostgresServer) Reload(settings map[string]string) error {
 	all := maps.Clone(s.options.Settings)
 	if all == nil {
@@ -63,8 +63,8 @@ func (s *PostgresServer) Reload(settings map[string]string) error {
 	return send(s.Pid(), syscall.SIGHUP)
 }
 
-// NewStandby starts a standby of a server, to which it streams what it writes.
-// It goes with the test.
+// NewStandby starts a standby, to which the server streams its writes. It is
+// removed with the test.
 func (s *PostgresServer) NewStandby(tb TB, name string) *PostgresServer {
 	tb.Helper()
 	standby, err := s.startStandby(name)
@@ -112,7 +112,7 @@ func (s *PostgresServer) startStandby(name string) (_ *PostgresServer, err error
 	return b, s.Await("the standby streams", "SELECT count(*)::text FROM pg_stat_replication WHERE state = 'streaming' AND application_name = '"+name+"'", "1")
 }
 
-// Follow has a standby take from its primary what that writes, or nothing more.
+// Follow makes a standby follow its primary, or stop following it.
 func (s *PostgresServer) Follow(primary *PostgresServer, name string, on bool) error {
 	from, streams := "", "0"
 	if on {
@@ -124,7 +124,8 @@ func (s *PostgresServer) Follow(primary *PostgresServer, name string, on bool) e
 	return primary.Await("the standby follows, or does not", "SELECT count(*)::text FROM pg_stat_replication WHERE application_name = '"+name+"'", streams)
 }
 
-// CaughtUp waits until the standby of that name has all that the server wrote.
+// CaughtUp waits until the standby of that name has everything that the server
+// wrote.
 func (s *PostgresServer) CaughtUp(name string) error {
 	at, err := s.Query("postgres", "SELECT pg_current_wal_flush_lsn()::text")
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *PostgresServer) CaughtUp(name string) error {
 	return s.Await("the standby has all", "SELECT (count(*) = 1)::text FROM pg_stat_replication WHERE application_name = '"+name+"' AND replay_lsn >= '"+at[0]+"'", "true")
 }
 
-// Promote makes a standby the primary, and returns when it takes writes.
+// Promote makes a standby the primary, and returns when it accepts writes.
 func (s *PostgresServer) Promote() error {
 	_, err := s.Query("postgres", "SELECT pg_promote(true, 60)::text")
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *PostgresServer) Promote() error {
 	return s.Await("it takes writes", "SELECT pg_is_in_recovery()::text", "false")
 }
 
-// Await asks until the answer is the one that is wanted.
+// Await repeats a query until it has the wanted answer.
 func (s *PostgresServer) Await(what, sql, want string) error {
 	var got []string
 	var err error

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
-// TB is what a test, a benchmark, or a program that stands in for one, gives.
+// TB is a test, a benchmark, or a program that stands in for one.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -27,17 +27,18 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// folder is a temporary folder that goes even if this process is killed: its
-// janitor, a shell, waits for the end of the pipe that this process holds.
+// folder is a temporary folder that is removed even if this process is
+// killed: its janitor, a shell, waits for the end of the pipe that this
+// process holds open.
 type folder struct {
 	path    string
 	janitor *exec.Cmd
 	alive   *os.File           // our end of the pipe
-	port    *testport.Reserved // its server's, if it has one
+	port    *testport.Reserved // of its server, if it has one
 }
 
-// clean ends the server of a folder whose pid file still names a process that
-// works in it, and removes the folder.
+// clean ends the server of a folder, if its pid file still names a process
+// that works in the folder, and removes the folder.
 const clean = `read -r _
 pid=$(cat "$0"/data/*.pid 2>/dev/null | head -n 1)
 if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$0/data" ]; then
@@ -47,12 +48,13 @@ if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$0/data" ]; then
 fi
 rm -rf "$0"`
 
-// newFolder makes one in parent; if that is empty, in the folder that
-// SIGNALBOX_TEST_SERVERS names, or in the system's for temporary files.
+// newFolder creates a folder in parent; if that is empty, in the folder that
+// SIGNALBOX_TEST_SERVERS names, or in the system's folder for temporary
+// files.
 func newFolder(parent, prefix string) (*folder, error) {
 	parent = cmp.Or(parent, os.Getenv("SIGNALBOX_TEST_SERVERS"))
 	if parent == "" && len(os.TempDir()) > 60 {
-		parent = "/tmp" // the path of a Unix socket may be 107 bytes long
+		parent = "/tmp" // the path of a Unix socket is limited to 107 bytes
 	}
 	path, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
@@ -70,10 +72,10 @@ func newFolder(parent, prefix string) (*folder, error) {
 		return nil, err
 	}
 	defer end.Close()
-	// The end of this process is awaited until the janitor is done: go test
-	// waits for all who hold its output.
+	// The janitor shares this process's output, so that go test waits until it is
+	// done: go test waits for all processes that hold its output.
 	f.alive, f.janitor.Stdin, f.janitor.Stdout, f.janitor.Stderr = ours, end, os.Stdout, os.Stderr
-	f.janitor.SysProcAttr = apart() // an interrupt from the keyboard is not for it
+	f.janitor.SysProcAttr = apart() // a keyboard interrupt must not reach it
 	if err := f.janitor.Start(); err != nil {
 		return nil, err
 	}
@@ -81,11 +83,11 @@ func newFolder(parent, prefix string) (*folder, error) {
 	return f, nil
 }
 
-// folders holds all there are: the pipe of one that nobody knows any more would
-// be closed by the garbage collector, and the folder gone.
+// folders keeps all folders referenced: otherwise the garbage collector would
+// close the pipe, and the folder would be removed.
 var folders sync.Map
 
-// reservePort takes a port that is the folder's server's, also while that is
+// reservePort takes a port for the folder's server, even while that is
 // stopped, until the folder is removed.
 func (f *folder) reservePort() (port int, err error) {
 	if f.port, err = testport.Reserve(); err != nil {
@@ -94,15 +96,15 @@ func (f *folder) reservePort() (port int, err error) {
 	return f.port.Port, nil
 }
 
-// remove has the janitor do its work at once.
+// remove makes the janitor do its work at once.
 func (f *folder) remove() error {
 	f.port.Release()
 	folders.Delete(f.path)
 	return errors.Join(f.alive.Close(), f.janitor.Wait())
 }
 
-// process is a server's process, which can be started again. No goroutine
-// waits for its end, so that tests that look for leaks find none.
+// process is a server's process, which can be restarted. No goroutine waits
+// for its end, so that leak tests find none.
 type process struct {
 	folder *folder
 	mu     sync.Mutex
@@ -130,7 +132,7 @@ func (p *process) running() bool {
 	return !p.ended
 }
 
-// becomes waits until a server that was started says that it is ready.
+// becomes waits until a started server reports ready.
 func (p *process) becomes(ready func() bool, deadline time.Time, log func() string) error {
 	var is bool
 	if !testkit.Within(time.Until(deadline), func() bool { is = ready(); return is || !p.running() }) {
@@ -189,7 +191,7 @@ var servant = sync.OnceValues(func() (*account, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 })
 
-// give makes a file or folder the servant's own.
+// give changes the owner of a file or folder to the servant.
 func give(path string) error {
 	c, err := servant()
 	if c == nil || err != nil {

@@ -39,8 +39,8 @@ func startPostgres(o PostgresOptions) (_ *PostgresServer, err error) {
 	return s, s.Start()
 }
 
-// initdb takes a second, a copy of what it made much less: it runs once in a
-// process, and each server begins with a copy.
+// initdb takes a second, a copy of its result much less: it runs once per
+// process, and each server starts from a copy.
 var initialised = sync.OnceValues(func() (string, error) {
 	folder, err := newFolder("", "signalbox-initdb-")
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *PostgresServer) fill() error {
 	return nil
 }
 
-// Start starts a server that was stopped or killed, on the port that it had.
-// One that runs goes on.
+// Start starts a server that was stopped or killed, on the same port. It does
+// nothing if the server is running.
 func (s *PostgresServer) Start() error {
 	if s.process.running() {
 		return nil
@@ -89,7 +89,8 @@ func (s *PostgresServer) Start() error {
 	deadline := time.Now().Add(patience)
 	testkit.Within(patience, func() bool {
 		err = s.startOnce(bin, deadline)
-		// What the processes of a killed server held is free when they are gone.
+		// The processes of a killed server release their resources when they have
+		// ended.
 		return err == nil || !strings.Contains(err.Error(), "is still in use")
 	})
 	return err
@@ -105,7 +106,8 @@ func (s *PostgresServer) startOnce(bin string, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	// What is left of a server that was killed would look like that of this one.
+	// The remaining pid file of a killed server would look like that of the new
+	// one.
 	if err := os.Remove(filepath.Join(s.Data, "postmaster.pid")); err != nil && !os.IsNotExist(err) {
 		return err
 	}
@@ -117,7 +119,7 @@ func (s *PostgresServer) startOnce(bin string, deadline time.Time) error {
 	return s.process.becomes(s.ready, deadline, func() string { return s.logFrom(began) })
 }
 
-// ready reports whether the server says in its pid file that it is.
+// ready reports whether the server's pid file says that it is ready.
 func (s *PostgresServer) ready() bool {
 	text, err := os.ReadFile(filepath.Join(s.Data, "postmaster.pid"))
 	lines := strings.Split(string(text), "\n")
@@ -132,14 +134,14 @@ func (s *PostgresServer) logFrom(at int64) string {
 	return string(bytes.TrimSpace(text[min(at, int64(len(text))):]))
 }
 
-// Log is all that the server has written to its log.
+// Log is the whole log of the server.
 func (s *PostgresServer) Log() string { return s.logFrom(0) }
 
-// Pid is that of the server's first process.
+// Pid is the PID of the server's main process.
 func (s *PostgresServer) Pid() int { return s.process.pid() }
 
-// Stop ends the server: fast ends all connections and writes everything down,
-// immediate only ends, and has to recover when it starts.
+// Stop stops the server: fast closes all connections and flushes everything,
+// immediate only exits, so that the next start has to recover.
 func (s *PostgresServer) Stop(mode string) error {
 	sign := map[string]syscall.Signal{"fast": syscall.SIGINT, "immediate": syscall.SIGQUIT}[mode]
 	if sign == 0 {
@@ -156,29 +158,29 @@ func (s *PostgresServer) Restart(mode string) error {
 	return s.Start()
 }
 
-// Kill ends all processes of the server at once, as a power cut would.
+// Kill kills all processes of the server at once, like a power cut.
 //
-// They stand still before the first one dies. One that outlives the first for
-// a moment would stop waiting for its standby, and show others a commit that
-// is nowhere but here.
+// They are stopped before the first one dies: otherwise a process that
+// outlives the first for a moment would stop waiting for its standby, and
+// show a commit that exists only on this server.
 func (s *PostgresServer) Kill() error {
 	s.Freeze()
 	s.signalAll(syscall.SIGKILL)
 	return s.process.stop(syscall.SIGKILL)
 }
 
-// Freeze stops all processes of the server, as a debugger or a full machine
-// does, until Thaw.
+// Freeze stops all processes of the server, as under a debugger or on an
+// overloaded machine, until Thaw.
 func (s *PostgresServer) Freeze() { s.signalAll(sigStop) }
 
-// Thaw lets them go on.
+// Thaw lets them continue.
 func (s *PostgresServer) Thaw() { s.signalAll(sigCont) }
 
-// signalAll sends a signal to the first process, which makes the others, and
+// signalAll sends a signal to the main process, which creates the others, and
 // then to those.
 func (s *PostgresServer) signalAll(sign syscall.Signal) {
-	known := childrenOf(s.Pid()) // they are no children any more once it is dead
-	_ = send(s.Pid(), sign)      // one that is gone already needs none
+	known := childrenOf(s.Pid()) // they are no longer its children once it is dead
+	_ = send(s.Pid(), sign)      // it may have ended
 	for _, pid := range append(known, childrenOf(s.Pid())...) {
 		_ = send(pid, sign)
 	}

@@ -9,30 +9,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Schemas lends schemas of one database. To make the tables of a store takes
-// twice as long as to open it, so a schema that comes back is emptied and lent
-// again: to a store it is a new one.
+// Schemas lends schemas of one database. Creating the tables of a store takes
+// twice as long as opening it, so a returned schema is emptied and lent again:
+// to a store it looks new.
 type Schemas struct {
 	// Server has the database Database.
 	Server   *PostgresServer
 	Database string
-	// Keep is the table whose rows stay: that of the migrations which were done.
+	// Keep is the table whose rows are kept: that of the applied migrations.
 	Keep string
 
 	mu   sync.Mutex
-	conn *pgx.Conn // to empty them by; ends with the server
+	conn *pgx.Conn // for emptying them; ends with the server
 	made int
 	free []string
 }
 
-// Schema is one that is lent.
+// Schema is a borrowed schema.
 type Schema struct {
 	URL  string // of the database, with the parameter "schema"
 	name string
 	from *Schemas
 }
 
-// Borrow lends a schema that is empty, or not there yet.
+// Borrow lends a schema that is empty or does not exist yet.
 func (s *Schemas) Borrow() Schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Schemas) Borrow() Schema {
 	return Schema{s.Server.URL(s.Database) + "&schema=" + url.QueryEscape(name), name, s}
 }
 
-// Return empties the schema, which nothing may have open any more.
+// Return empties the schema, which must no longer be in use.
 func (l Schema) Return() error {
 	s := l.from
 	s.mu.Lock()

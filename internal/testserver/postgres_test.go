@@ -78,8 +78,8 @@ func TestSettingThatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-// A schema that comes back is lent again, with its tables and what was done to
-// make them, and without a row; what is still lent is left alone.
+// A returned schema is lent again, with its tables and migrations but without
+// rows. Schemas that are still lent are left alone.
 func TestSchemasAreEmptiedAndLentAgain(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	schemas := &testserver.Schemas{Server: s, Database: "postgres", Keep: "migrations"}

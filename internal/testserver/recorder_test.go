@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that is to fail.
+// recorder is a test that is expected to fail.
 type recorder struct {
 	testing.TB
 	said string
@@ -18,7 +18,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// catch runs f up to its Fatalf.
+// catch runs f until its Fatalf.
 func (r *recorder) catch(f func()) {
 	defer func() {
 		if p := recover(); p != nil && p != any(r) {

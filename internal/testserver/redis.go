@@ -19,15 +19,15 @@ import (
 
 // RedisOptions are the settings of a server.
 type RedisOptions struct {
-	// Settings are lines of redis.conf beside those that every test server has:
-	// the append-only file is on, and appendfsync is always. One with the name
-	// of such a line takes its place.
+	// Settings are lines of redis.conf in addition to those of every test server:
+	// the append-only file is on, and appendfsync is always. A line with the name
+	// of an existing one replaces it.
 	Settings []string
-	// User is who may do everything, "" the default user; Password is theirs,
-	// "" for none.
+	// User is the user with all rights, "" the default user; Password is its
+	// password, "" for none.
 	User, Password string
-	// Folder is where the data folder is made, instead of the system's folder
-	// for temporary files; a small disk, for example.
+	// Folder is the parent of the data folder, instead of the system's folder for
+	// temporary files; a small disk, for example.
 	Folder string
 }
 
@@ -39,13 +39,14 @@ type RedisServer struct {
 	folder  string
 	options RedisOptions
 	process *process
-	made    atomic.Int64 // prefixes
+	made    atomic.Int64 // number of prefixes
 }
 
 var sharedRedis = sync.OnceValues(func() (*RedisServer, error) { return startRedis(RedisOptions{}) })
 
 // Redis returns the URL of an empty store on a server that all tests of the
-// process share: each has a prefix of its own. The server goes with the process.
+// process share: each has a prefix of its own. The server is removed with the
+// process.
 func Redis(tb TB) string {
 	tb.Helper()
 	s, err := sharedRedis()
@@ -55,8 +56,8 @@ func Redis(tb TB) string {
 	return s.Prefix()
 }
 
-// NewRedis starts a server of the test's own, which may be restarted, killed
-// and broken. It goes with the test.
+// NewRedis starts a separate server for the test, which may be restarted,
+// killed and broken. It is removed with the test.
 func NewRedis(tb TB, o RedisOptions) *RedisServer {
 	tb.Helper()
 	s, err := startRedis(o)
@@ -92,8 +93,7 @@ func startRedis(o RedisOptions) (_ *RedisServer, err error) {
 	return s, s.Start()
 }
 
-// URL is the server's address, with the user and password that may do
-// everything.
+// URL is the server's URL, with the user and password that have all rights.
 func (s *RedisServer) URL() string {
 	u := url.URL{Scheme: "redis", Host: s.Addr()}
 	if s.options.Password != "" {
@@ -105,7 +105,7 @@ func (s *RedisServer) URL() string {
 // Addr is the server's host and port.
 func (s *RedisServer) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
 
-// Prefix is the URL with a prefix that nobody had before.
+// Prefix is the URL with an unused prefix.
 func (s *RedisServer) Prefix() string {
 	return fmt.Sprintf("%s?prefix=test%d", s.URL(), s.made.Add(1))
 }
@@ -114,7 +114,7 @@ func (s *RedisServer) Prefix() string {
 func (s *RedisServer) settings() string {
 	lines := []string{
 		"bind 127.0.0.1", "port " + strconv.Itoa(s.Port), "dir " + s.Data,
-		// Who finds the folder finds the server: see clean.
+		// The pid file is found through the folder: see clean.
 		"pidfile " + filepath.Join(s.Data, "server.pid"),
 		"appendonly yes", "appendfsync always", `save ""`, "enable-debug-command local", "maxmemory-policy noeviction",
 	}
@@ -127,8 +127,8 @@ func (s *RedisServer) settings() string {
 	return strings.Join(append(lines, s.options.Settings...), "\n") + "\n"
 }
 
-// Start starts a server that was stopped or killed, on the port that it had.
-// It returns when the server has read all that it kept.
+// Start starts a server that was stopped or killed, on the same port. It
+// returns when the server has loaded its data.
 func (s *RedisServer) Start() error {
 	bin, err := redisBinary()
 	if err != nil {
@@ -167,22 +167,23 @@ func (s *RedisServer) logFrom(at int64) string {
 	return strings.TrimSpace(string(text[min(at, int64(len(text))):]))
 }
 
-// Log is all that the server has written to its log.
+// Log is the whole log of the server.
 func (s *RedisServer) Log() string { return s.logFrom(0) }
 
-// Pid is that of the server.
+// Pid is the PID of the server.
 func (s *RedisServer) Pid() int { return s.process.pid() }
 
-// Stop ends the server, which writes down what it has first.
+// Stop stops the server, which first flushes its data.
 func (s *RedisServer) Stop() error { return s.process.stop(syscall.SIGTERM) }
 
-// Kill ends the server at once.
+// Kill kills the server.
 func (s *RedisServer) Kill() error { return s.process.stop(syscall.SIGKILL) }
 
-// Freeze stops the server, as a debugger or a full machine does, until Thaw.
+// Freeze stops the server, as under a debugger or on an overloaded machine,
+// until Thaw.
 func (s *RedisServer) Freeze() { _ = send(s.Pid(), sigStop) }
 
-// Thaw lets it go on.
+// Thaw lets it continue.
 func (s *RedisServer) Thaw() { _ = send(s.Pid(), sigCont) }
 
 // Restart stops the server and starts it again.
@@ -201,7 +202,7 @@ func (s *RedisServer) remove() error {
 	return errors.Join(err, s.process.folder.remove())
 }
 
-// redisBinary finds Redis, or Valkey in its place.
+// redisBinary finds Redis, or else Valkey.
 func redisBinary() (string, error) {
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if bin, err := exec.LookPath(name); err == nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Command runs a command as the user who may do everything, and returns its
-// answer: a list as one value a line.
+// Command runs a command as the user with all rights, and returns its answer:
+// a list as one value per line.
 func (s *RedisServer) Command(args ...string) (string, error) {
 	const patience = 10 * time.Second
 	dialer := net.Dialer{Timeout: patience}
@@ -48,7 +48,7 @@ func ask(to io.Writer, from *bufio.Reader, args []string) (string, error) {
 	return answer(from)
 }
 
-// answer reads one reply of RESP2.
+// answer reads one RESP2 reply.
 func answer(from *bufio.Reader) (string, error) {
 	line, err := from.ReadString('\n')
 	if err != nil {

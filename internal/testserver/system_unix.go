@@ -11,17 +11,17 @@ const (
 
 func send(pid int, sign syscall.Signal) error { return syscall.Kill(pid, sign) }
 
-// collect reports whether a child has ended, and takes its end if it has.
+// collect reports whether a child has ended, and collects it if so.
 func collect(pid int) bool {
 	var status syscall.WaitStatus
 	ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 	return err == nil && ended == pid
 }
 
-// apart has a program lead a process group.
+// apart makes a program lead its own process group.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// attr has a program run as that user.
+// attr makes a program run as that user.
 func (a *account) attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: a.uid, Gid: a.gid}}
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// No server is started here: the first that is tried finds no shell.
+// Servers cannot be started on Windows: the first attempt finds no shell.
 const (
 	sigStop = syscall.Signal(-1)
 	sigCont = syscall.Signal(-1)
