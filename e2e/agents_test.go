@@ -16,11 +16,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// The real coding CLIs, as signalbox up starts them, against scripted models.
+// The real coding CLIs, started by signalbox up, with scripted models.
 var cliKinds = []string{"claude", "codex", "opencode"}
 
 // installed returns a CLI that scripts/install-agents.sh has installed, or
-// skips the test; in CI its absence is a failure.
+// skips the test; in CI a missing CLI is a failure.
 func installed(t *testing.T, kind string) string {
 	t.Helper()
 	dir := os.Getenv("SIGNALBOX_TEST_AGENTS")
@@ -38,8 +38,8 @@ func installed(t *testing.T, kind string) string {
 	return ""
 }
 
-// withCLIs puts the CLIs on the box's PATH, each configured, as its user
-// would do it, for a scripted model of its own.
+// withCLIs puts the CLIs on the box's PATH, each configured, as a user would
+// do, for a scripted model of its own.
 func (b *box) withCLIs() map[string]*model.Server {
 	b.t.Helper()
 	models := map[string]*model.Server{}
@@ -59,14 +59,15 @@ func (b *box) withCLIs() map[string]*model.Server {
 	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = models["claude"].URL, "test-key"
 	b.vars["OPENAI_API_KEY"] = "test-key"
 	b.file("home/.codex/config.toml", fmt.Sprintf(codexConfig, models["codex"].URL), 0o600)
-	b.file("home/.npmrc", "offline=true\n", 0o600) // at its first start in a home opencode would fetch 90 MB
-	// Reading the catalogue of models that is in it takes a third of its time.
+	b.file("home/.npmrc", "offline=true\n", 0o600) // at its first start in a home opencode would download 90 MB
+	// An empty catalogue of models: reading the built-in one takes a third of the
+	// start.
 	b.vars["OPENCODE_MODELS_PATH"] = b.file("home/models.json", "{}", 0o600)
 	b.file("home/.config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, models["opencode"].URL), 0o600)
 	return models
 }
 
-// quietCLIs has the CLIs ask nobody but their model.
+// quietCLIs makes the CLIs contact nothing but their model.
 func (b *box) quietCLIs() {
 	b.withSystemPath()
 	for _, name := range []string{
@@ -105,12 +106,12 @@ func (b *box) programs() []int {
 	})
 }
 
-// One up for all three: a prompt is executed, a conversation goes on, a
-// cancel leaves nothing, a model's error is readable.
+// One up for all three CLIs: a prompt is executed, a conversation continues,
+// a cancel leaves no process, a model's error is readable.
 func TestRealCLIs(t *testing.T) {
 	b := newBox(t)
 	models := b.withCLIs()
-	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "10" // as it is by default
+	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "10" // the CLI's default
 	up := b.up()
 	c := b.client(up.url)
 	for _, kind := range cliKinds {
@@ -120,11 +121,11 @@ func TestRealCLIs(t *testing.T) {
 			}
 			k := &cliCase{t: t, box: b, c: c, kind: kind, model: models[kind]}
 			k.answersAndResumes()
-			if soak.On() { // internal/agentd does, with each CLI
+			if soak.On() { // internal/agentd tests this with each CLI
 				k.failsReadably()
 			}
 			k.tellsItsTrouble()
-			if kind != "opencode" || soak.On() { // a start of which takes seconds; internal/agentd cancels one
+			if kind != "opencode" || soak.On() { // its start takes seconds; internal/agentd cancels one
 				k.isCancelled()
 			}
 		})
@@ -153,7 +154,8 @@ func (k *cliCase) answersAndResumes() {
 	if r.Output != "The answer is forty-two." || r.TokenUsage == nil || r.TokenUsage.Input < model.InputTokens || r.TokenUsage.Output < model.OutputTokens {
 		k.t.Errorf("result %+v, tokens %+v", r, r.TokenUsage)
 	}
-	// The second turn names the session alone: it goes where that is.
+	// The second turn names only the session, and is sent to the agent that has
+	// it.
 	k.model.Use(model.Replies(model.Reply{Text: "I remember."}))
 	got = k.want(0, "submit", "--wait", "--session", "talk-"+k.kind, "and what did I ask before?")
 	if strings.TrimSpace(got.out) != "I remember." {
@@ -177,12 +179,12 @@ func (k *cliCase) failsReadably() {
 	}
 }
 
-// tellsItsTrouble has a model that fails, and then refuses the key: the first is
-// said while the run lasts, wherever one asks, the second ends it. Of one that is
-// overloaded the CLI has enough after ten seconds.
+// tellsItsTrouble uses a model that fails, and then refuses the key. The failure
+// is reported everywhere while the run is active; the refusal ends the run. A CLI
+// with an overloaded model gives up after ten seconds.
 func (k *cliCase) tellsItsTrouble() {
 	k.t.Helper()
-	if k.kind != "claude" { // package agentd has the others
+	if k.kind != "claude" { // package agentd tests the others
 		return
 	}
 	var status atomic.Int64
@@ -214,7 +216,7 @@ func (k *cliCase) tellsItsTrouble() {
 
 func (k *cliCase) isCancelled() {
 	k.t.Helper()
-	if k.kind == "opencode" && !soak.On() { // internal/agentd does, and its next start takes seconds
+	if k.kind == "opencode" && !soak.On() { // internal/agentd tests this, and its next start takes seconds
 		return
 	}
 	k.model.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true}))
@@ -232,9 +234,9 @@ func (k *cliCase) isCancelled() {
 	}
 }
 
-// up is killed while all three run; the next up adopts the runs, and each
-// CLI has run once. In make test the slowest to start, opencode, stays away: to
-// be adopted is no matter of the CLI.
+// up is killed while all three CLIs run; the next up adopts the runs, and each
+// CLI has run once. make test leaves out opencode, the slowest to start:
+// adoption does not depend on the CLI.
 func TestRealCLIsOutliveTheDirector(t *testing.T) {
 	b := newBox(t)
 	models := b.withCLIs()
@@ -259,7 +261,7 @@ func TestRealCLIsOutliveTheDirector(t *testing.T) {
 	c := b.client(up.url)
 	ids := map[string]string{}
 	for kind, m := range models {
-		// Side by side only in folders of their own.
+		// They run in parallel only in separate folders.
 		b.file(filepath.Join("work", kind, "README"), "", 0o600)
 		ids[kind] = b.submit(c, api.SubmitRequest{Prompt: "hello", Kind: kind, Project: &api.Project{Path: kind}})
 		if err := m.Await(b.ctx(), 1); err != nil {

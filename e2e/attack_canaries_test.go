@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// canaries are secrets of every sort that a director is given, each planted
-// where its sort belongs.
+// canaries are secrets of every kind that a director is given, each planted
+// where it belongs.
 var canaries = map[string]string{
 	"the static token":            "canary-static-01-0123456789abcdef",
 	"a value of a task's env":     "canary-env-02-0123456789abcdef",
@@ -33,7 +33,7 @@ var canaries = map[string]string{
 	"an unrelated variable":       "canary-unrelated-10-0123456789abcdef",
 }
 
-// heard is what a server outside was sent.
+// heard is what an external server was sent.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -45,8 +45,8 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// worstUpstream is a server that keeps what it is sent, and answers with what it was
-// sent: the worst upstream.
+// worstUpstream is the worst upstream: it keeps what it is sent, and echoes it in
+// its answers.
 func worstUpstream(t *testing.T) (string, *heard) {
 	h := &heard{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,9 +60,10 @@ func worstUpstream(t *testing.T) (string, *heard) {
 	return s.URL, h
 }
 
-// Secrets of every sort are planted, used and looked for in every sink: all
+// Secrets of every kind are planted, used and searched for in every sink: all
 // files, all answers of all routes, logs, spans, what a tool's server is sent
-// of its caller, the environment of programs and the arguments of processes.
+// about its caller, the environment of programs and the arguments of
+// processes.
 func TestAttackCanariesInEverySink(t *testing.T) {
 	b := newBox(t)
 	upstream, sent := worstUpstream(t)
@@ -129,18 +130,18 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 		got := b.cli(args...)
 		answers.WriteString(got.out + got.err)
 	}
-	// What the agent's program was given is the task's, and shown to whoever may
-	// read the task: the program printed it.
+	// The agent's program printed the task's env, so everybody who may read the
+	// task sees it.
 	if !strings.Contains(ran, canaries["a value of a task's env"]) {
 		t.Errorf("the program was not given the task's env: %s", ran)
 	}
 	all := map[string]string{
-		"an answer":                            strings.ReplaceAll(answers.String(), canaries["a value of a task's env"], ""), // which its output has, see above
+		"an answer":                            strings.ReplaceAll(answers.String(), canaries["a value of a task's env"], ""), // the output has it, see above
 		"the director's output":                director.out.text() + director.err.text(),
 		"the agent's output":                   agent.out.text() + agent.err.text(),
 		"what a program got":                   strings.ReplaceAll(ran, canaries["a value of a task's env"], ""),
-		"what a server was sent of its caller": strings.ReplaceAll(sent.String(), canaries["a header of a REST tool"], ""),    // which is meant for it
-		"spans":                                strings.ReplaceAll(spans.String(), canaries["a header of the collector"], ""), // which is meant for it
+		"what a server was sent of its caller": strings.ReplaceAll(sent.String(), canaries["a header of a REST tool"], ""),    // it is meant for it
+		"spans":                                strings.ReplaceAll(spans.String(), canaries["a header of the collector"], ""), // it is meant for it
 		"the processes":                        b.arguments(),
 	}
 	secrets := map[string]string{"a token that was made": made.Secret}
@@ -154,7 +155,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 			}
 		}
 		if what == "a value of a task's env" || what == "an agent's own token" {
-			continue // the program printed it: it is in the log of the task; the other see below
+			continue // the program printed it, so it is in the task's log; for the other see below
 		}
 		b.nowhere("while they are used, of "+what, secret)
 	}
@@ -165,7 +166,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 			b.nowhere("after the end, of "+what, secret)
 		}
 	}
-	// An agent keeps its own token for those who start it, in one private file.
+	// An agent keeps its own token for its owner in one private file.
 	file := filepath.Join(b.root, "agents-worker", "agents", "worker", "agent.json")
 	if found := holding(t, b.root, canaries["an agent's own token"]); len(found) != 1 || found[0] != file {
 		t.Errorf("the agent's token stands in %v", found)
@@ -173,7 +174,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
-	// A store that cannot be reached is named without its password.
+	// The error about an unreachable store does not contain its password.
 	b.vars["SIGNALBOX_STORE"] = "postgres://signalbox:" + canaries["the password of a store URL"] + "@127.0.0.1:1/signalbox?connect_timeout=1"
 	got := b.cli("director", "--addr", "127.0.0.1:0", "--data", filepath.Join(b.root, "other"), "--log-level", "debug")
 	if got.code == 0 || strings.Contains(got.out+got.err, canaries["the password of a store URL"]) {
@@ -181,7 +182,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 	}
 }
 
-// arguments are those of all processes of the box.
+// arguments are the arguments of all processes of the box.
 func (b *box) arguments() string {
 	var all strings.Builder
 	for _, pid := range b.living() {
@@ -191,7 +192,7 @@ func (b *box) arguments() string {
 	return all.String()
 }
 
-// rawly sends a path as it is written, which a client would clean.
+// rawly requests a path unchanged; a client would clean it.
 func (b *box) rawly(addr, method, path string) (code int, header, said string) {
 	b.t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -212,8 +213,8 @@ func (b *box) rawly(addr, method, path string) (code int, header, said string) {
 	return resp.StatusCode, fmt.Sprint(resp.Header), string(body)
 }
 
-// A path that is made to lead out of what the pages are made of, or out of a
-// folder, finds nothing at a real director.
+// A path that tries to escape from the pages' files, or from a folder, finds
+// nothing at a real director.
 func TestAttackTraversalAtARealDirector(t *testing.T) {
 	b := newBox(t)
 	b.file("data/passwd", "root:x:0:0", 0o600)

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// What was done is recorded, and rows that are changed, taken out or cut off
-// behind the director's back are noticed.
+// Actions are recorded, and rows that are changed, removed or cut off behind
+// the director's back are detected.
 func TestAuditVerify(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
@@ -90,13 +90,14 @@ func TestAuditVerify(t *testing.T) {
 	b.want(0, "audit", "verify", "--seq", fmt.Sprint(head.Seq), "--head", head.Hash)
 }
 
-// changeAudit changes two texts in the third row, each into one as long.
+// changeAudit changes two texts in the third row to others of the same
+// length.
 func changeAudit(was, is, wasToo, isToo string) string {
 	return fmt.Sprintf(`UPDATE docs SET body = unhex(replace(replace(hex(body), hex('%s'), hex('%s')), hex('%s'), hex('%s'))) WHERE kind = 'audit' AND sort = 3`,
 		was, is, wasToo, isToo)
 }
 
-// tamper changes the database as another program would.
+// tamper changes the database from outside.
 func tamper(t *testing.T, file, change string) {
 	t.Helper()
 	db, err := sqlite.OpenConn(file, sqlite.OpenReadWrite)

@@ -11,8 +11,7 @@ import (
 )
 
 // balancer is one address in front of several directors: each connection goes
-// to the next one that answers, as with a plain load balancer that knows
-// nothing of what it carries.
+// to the next one that answers, as with a plain TCP load balancer.
 type balancer struct {
 	url     string
 	targets []string
@@ -45,7 +44,8 @@ func newBalancer(t *testing.T, targets ...string) *balancer {
 	return b
 }
 
-// carry joins a connection with one to a director, until either side ends it.
+// carry connects a connection with one to a director, until either side
+// closes it.
 func (b *balancer) carry(ctx context.Context, from net.Conn) {
 	defer from.Close()
 	to := b.dial(ctx)

@@ -30,8 +30,8 @@ import (
 // binary is the program under test, built once.
 var binary string
 
-// roles are what this binary can be beside the tests, by the variable that
-// makes it so.
+// roles are what this binary can be besides the tests, by the environment
+// variable that selects it.
 var roles = map[string]func(spec string) error{powerWriterEnv: servePowerWriter}
 
 func TestMain(m *testing.M) {
@@ -77,13 +77,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// raced says that the binary under test has the race detector in it: by make
-// soak alone. It would double the minutes of make test, where the suite of each
-// part races.
+// raced says that the binary under test was built with the race detector: only
+// by make soak. In make test it would double the time, and the packages' own
+// tests run with it already.
 var raced = raceEnabled && soak.On()
 
-// sideBySide has two tests more run at once than there are processors, unless
-// -parallel says how many: most of a test here is waiting for other processes.
+// sideBySide runs two more tests in parallel than there are processors, unless
+// -parallel sets the number: the tests here mostly wait for other processes.
 func sideBySide() error {
 	flag.Parse()
 	const name = "test.parallel"
@@ -102,7 +102,7 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL, which does not run as root, has its folder in it
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL does not run as root, and has its folder in it
 		return 1, err
 	}
 	binary = filepath.Join(dir, "signalbox")
@@ -115,8 +115,8 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer stop()
-	// The folders of the tests lie in it too, by which the reaper knows whose
-	// a process is.
+	// The folders of the tests are in it too; the reaper recognizes a test's
+	// processes by them.
 	if err := os.Setenv("TMPDIR", dir); err != nil {
 		return 1, err
 	}
@@ -124,10 +124,10 @@ func buildAndRun(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// buildSignalbox builds the program as a version. Without symbols for debuggers
-// it takes two thirds of the time; what a panic prints is the same. go run, of
-// all commands, keeps what it has linked in the build cache: it "runs" the
-// program by copying it.
+// buildSignalbox builds the program as a version. Without debug symbols the
+// build takes two thirds of the time, and panics print the same. Only go run
+// keeps its linked binary in the build cache: it "runs" the program by copying
+// it.
 func buildSignalbox(path, version string, flags ...string) error {
 	args := append([]string{"run", "-exec", "cp", "-ldflags", "-s -w -X main.version=" + version}, flags...)
 	if raced {
@@ -139,9 +139,9 @@ func buildSignalbox(path, version string, flags ...string) error {
 	return nil
 }
 
-// touchSources looks at the sources of the binary under test, which this
-// package does not import, so that go test takes no cached result for code
-// that has changed.
+// touchSources opens the sources of the binary under test, which this package
+// does not import, so that go test uses no cached result after they have
+// changed.
 func touchSources() {
 	_ = filepath.WalkDir("..", func(path string, d os.DirEntry, err error) error {
 		switch {
@@ -156,16 +156,16 @@ func touchSources() {
 	})
 }
 
-// box is a machine of its own for one test.
+// box is a separate machine for one test.
 type box struct {
 	t    *testing.T
-	root string // everything of the test lies in it
+	root string // contains everything of the test
 	home string // HOME
 	work string // working folder of every process
 	data string // data folder of director and up
 	bin  string // the only folder on PATH
 	vars map[string]string
-	user *syscall.Credential // as whom the processes run; nil: as who runs the tests
+	user *syscall.Credential // user that runs the processes; nil: the user of the tests
 }
 
 func newBox(t *testing.T) *box {
@@ -184,7 +184,7 @@ func newBox(t *testing.T) *box {
 	b.vars["PATH"], b.vars["HOME"] = b.bin, b.home
 	b.vars["SIGNALBOX_HOME"] = filepath.Join(b.home, ".signalbox")
 	b.vars["SIGNALBOX_EXEC_LOG"] = b.execLog()
-	// The race detector would let each process linger for a second.
+	// With the race detector, each process would linger for a second.
 	b.vars["GORACE"] = "atexit_sleep_ms=0"
 	t.Cleanup(b.sweep)
 	t.Cleanup(addOwner(b.vars["SIGNALBOX_HOME"]))
@@ -201,8 +201,8 @@ func (b *box) environ(more ...string) []string {
 	return append(env, more...)
 }
 
-// sweep ends what the test's processes left running, agents of up and the
-// programs that they run: whatever has this box as its HOME.
+// sweep ends remaining processes of the test, such as agents of up and their
+// programs: everything with this box as its HOME.
 func (b *box) sweep() {
 	killAllOf(b.root)
 	logs, _ := filepath.Glob(filepath.Join(b.root, "*", "agents", "*", "agent.log"))
@@ -217,7 +217,7 @@ func (b *box) sweep() {
 	}
 }
 
-// living returns the processes of this box.
+// living returns the living processes of this box.
 func (b *box) living() []int { return processesOf(b.root) }
 
 // start runs the binary with the box's environment.
@@ -250,7 +250,8 @@ func (b *box) up(args ...string) *process {
 	return p
 }
 
-// server is a server's command line: a free port unless args name one.
+// server is the command line of a server, on a free port unless args name
+// one.
 func (b *box) server(role string, args []string) []string {
 	line := []string{role, "--data", b.data}
 	if !slices.Contains(args, "--addr") {
@@ -283,7 +284,7 @@ func (b *box) agentLine(name, director string, args []string) []string {
 	return append(line, args...)
 }
 
-// result is what a command line left behind.
+// result is the result of a command line.
 type result struct {
 	code     int
 	out, err string
@@ -297,7 +298,7 @@ func (b *box) cli(args ...string) result {
 	return result{code, p.out.text(), p.err.text()}
 }
 
-// want runs a command and checks its exit code.
+// want runs a command and expects an exit code.
 func (b *box) want(code int, args ...string) result {
 	b.t.Helper()
 	got := b.cli(args...)
@@ -307,11 +308,11 @@ func (b *box) want(code int, args ...string) result {
 	return got
 }
 
-// client is one that outlives the director's restarts.
+// client is a client that survives restarts of the director.
 func (b *box) client(url string) *client.Client {
 	b.t.Helper()
 	proof := client.ProofRequired
-	if b.vars[handshake.EnvProof] == "off" { // url is that of something in between
+	if b.vars[handshake.EnvProof] == "off" { // url belongs to a proxy
 		proof = client.ProofOff
 	}
 	c, err := client.New(url, client.Options{
@@ -330,7 +331,7 @@ func (b *box) ctx() context.Context {
 	return ctx
 }
 
-// submit submits a task and returns its id.
+// submit submits a task and returns its ID.
 func (b *box) submit(c *client.Client, req api.SubmitRequest) string {
 	b.t.Helper()
 	got, err := c.Submit(b.ctx(), req, client.SubmitOptions{})
@@ -340,7 +341,7 @@ func (b *box) submit(c *client.Client, req api.SubmitRequest) string {
 	return got.QueueID
 }
 
-// end waits for a task's end.
+// end waits until a task has ended.
 func (b *box) end(c *client.Client, id string) api.Task {
 	b.t.Helper()
 	task, err := c.Wait(b.ctx(), id)
@@ -350,7 +351,7 @@ func (b *box) end(c *client.Client, id string) api.Task {
 	return task
 }
 
-// completed waits for a task's end and wants it to have completed.
+// completed waits until a task has ended, and expects that it completed.
 func (b *box) completed(c *client.Client, id string) api.Task {
 	b.t.Helper()
 	task := b.end(c, id)
@@ -360,7 +361,7 @@ func (b *box) completed(c *client.Client, id string) api.Task {
 	return task
 }
 
-// until waits for a condition that nothing announces.
+// until polls a condition that has no signal.
 func (b *box) until(what string, met func() bool) {
 	b.t.Helper()
 	testkit.Wait(b.t, what, met)
@@ -368,11 +369,10 @@ func (b *box) until(what string, met func() bool) {
 
 var givenPorts sync.Map
 
-// freePort is a port outside the range from which the kernel gives ports
-// away, so that it is still free when a process that was killed comes back,
-// and above 10080, the last port that browsers and Node refuse to fetch from.
-// No two tests are given the same one: nobody listens at one whose process is
-// just dead.
+// freePort is a port outside the range of ephemeral ports, so that it is
+// still free when a killed process restarts, and above 10080, the highest
+// port that browsers and Node refuse. No two tests get the same port, because
+// a port is unused while its process is dead.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 200 {
@@ -389,7 +389,7 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// parse decodes a JSON document that a command printed.
+// parse decodes a command's JSON output.
 func parse[T any](t *testing.T, text string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // callScript is an agent that calls others with the command line, as a coding
-// CLI would from within its run.
+// CLI would within its run.
 const callScript = `#!/bin/sh
 case "$1" in
 call*) set -- $1; who=$2; shift 2; signalbox chat "$who" "$*" 2>&1; echo "exit $?" ;;
@@ -21,7 +21,7 @@ call*) set -- $1; who=$2; shift 2; signalbox chat "$who" "$*" 2>&1; echo "exit $
 esac
 `
 
-// agentAs starts an agent that shows a token of its own.
+// agentAs starts an agent that uses a token of its own.
 func (b *box) agentAs(c *client.Client, name, director string, args ...string) (p *process, token string) {
 	b.t.Helper()
 	made, err := c.CreateToken(b.ctx(), api.NewToken{Name: "of-" + name, Agent: name})
@@ -34,8 +34,9 @@ func (b *box) agentAs(c *client.Client, name, director string, args ...string) (
 	return p, made.Secret
 }
 
-// Agents call agents with the command line, as who they are; a call that would
-// wait for itself is refused at once, with the cycle named.
+// Agents call agents with the command line, under their own identity. A call
+// that would wait for itself is refused at once, and the error names the
+// cycle.
 func TestAgentsCallAgents(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -74,7 +75,8 @@ func TestAgentsCallAgents(t *testing.T) {
 	}
 }
 
-// Agents that call one another without waiting end at a depth of eight.
+// Agents that call one another without waiting are stopped at a depth of
+// eight.
 func TestCallsEndAtDepthEight(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -111,7 +113,7 @@ func TestCallsEndAtDepthEight(t *testing.T) {
 		code, said, call = begin(callee, message,
 			"Authorization", "Bearer "+tokens[caller], "X-Source-Agent", caller, "X-Signalbox-Execution", call.Execution.ID)
 	}
-	// Who calls is proved by its token alone.
+	// Only its token proves who the caller is.
 	for name, headers := range map[string][]string{
 		"the name of another agent":       {"X-Source-Agent", "b"},
 		"the execution of another agent":  {"X-Signalbox-Execution", runningOf(b, c, "b")},
@@ -124,7 +126,7 @@ func TestCallsEndAtDepthEight(t *testing.T) {
 	}
 }
 
-// runningOf is the id of something that an agent runs.
+// runningOf returns the ID of a task that an agent runs.
 func runningOf(b *box, c *client.Client, agent string) string {
 	b.t.Helper()
 	lane, err := c.Lane(b.ctx(), agent)

@@ -17,15 +17,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// What goes through the broken networks of chaos_test.go.
+// The load in the broken networks of chaos_test.go.
 
-// submitting submits tasks by the proxies, and cancels some at the other
+// submitting submits tasks through the proxies, and cancels some at the other
 // director.
 func (s *storm) submitting(who int) {
 	for i := 0; s.room(&s.over, 30); i++ {
 		sleep := "20ms"
 		if i%5 == 3 {
-			sleep = "300ms" // so that there is output of what runs
+			sleep = "300ms" // so that running tasks have output
 		}
 		one := sent{onLost: []string{"requeue", "fail"}[i%2], cancel: i%7 == 5}
 		one, ok := s.submitOne(s.through[who%2], one, fmt.Sprintf("sleep %s: task %d of %d", sleep, i, who))
@@ -38,7 +38,7 @@ func (s *storm) submitting(who int) {
 	}
 }
 
-// cancelling cancels a task until there is an answer.
+// cancelling retries a cancel until there is an answer.
 func (s *storm) cancelling(id string, by *client.Client) {
 	var err error
 	testkit.Within(2*long, func() bool {
@@ -50,8 +50,8 @@ func (s *storm) cancelling(id string, by *client.Client) {
 	}
 }
 
-// reading asks both directors for the output of what runs: one of them asks
-// the other.
+// reading asks both directors for the output of running tasks: one of them
+// asks the other.
 func (s *storm) reading() {
 	for !s.over.Load() && !s.t.Failed() {
 		time.Sleep(15 * time.Millisecond)
@@ -75,14 +75,14 @@ func (s *storm) reading() {
 	}
 }
 
-// workbench is a tool that writes down when each call began and ended.
+// workbench is a tool that records when each call began and ended.
 type workbench struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls map[string]*toolCall
 }
 
-// toolCall is one call of the tool.
+// toolCall is a call of the tool.
 type toolCall struct {
 	starts       int
 	began, ended time.Time // at the tool
@@ -128,7 +128,7 @@ func (s *workbench) call(id string, change func(*toolCall)) *toolCall {
 	return c
 }
 
-// calling calls the tool again and again, at one director after the other.
+// calling calls the tool repeatedly, alternating between the directors.
 func (s *storm) calling(who int) {
 	for n := 0; !s.over.Load() && !s.t.Failed(); n++ {
 		id := fmt.Sprintf("call %d of %d", n, who)
@@ -145,9 +145,10 @@ func (s *storm) calling(who int) {
 	}
 }
 
-// wantCapacity: each call came to the tool once at most, one that succeeded
-// has come, and the tool never had more to do than two at once, where those do
-// not count that their gateway had given up: it cannot reach into the tool.
+// wantCapacity: each call reached the tool at most once, a successful one
+// exactly once, and the tool never ran more than two calls at the same time.
+// Calls that their gateway had given up do not count, because it cannot stop
+// the tool.
 func (s *storm) wantCapacity() {
 	s.t.Helper()
 	s.bench.mu.Lock()
@@ -174,7 +175,7 @@ func (s *storm) wantCapacity() {
 	}
 }
 
-// mostAtOnce is how many calls there were side by side.
+// mostAtOnce is the maximum number of concurrent calls.
 func mostAtOnce(calls []*toolCall) int {
 	type step struct {
 		at   time.Time
@@ -198,7 +199,7 @@ func mostAtOnce(calls []*toolCall) int {
 	return most
 }
 
-// wantCancels: what someone cancelled was cancelled, or had ended before.
+// wantCancels: cancelled tasks were cancelled or had ended before.
 func (s *storm) wantCancels(ended map[string]api.Task) {
 	s.t.Helper()
 	asked, done := 0, 0
@@ -219,7 +220,7 @@ func (s *storm) wantCancels(ended map[string]api.Task) {
 	}
 }
 
-// The checks find what they look for.
+// The checks detect planted faults.
 func TestTheChecksOfTheStorm(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	for want, calls := range map[int][]*toolCall{

@@ -20,23 +20,23 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Two directors over one server, two agents that they reach, two that reach
-// them, a tool that both share, and callers: a proxy stands on each way between
-// two parts, and breaks what goes through it in each way that it knows, under
-// load. Then the network heals, and the evidence must show that every task that
-// was acknowledged ended once, that no agent did two things at once, and that
-// the tool never had more to do than its queue lets through.
+// Two directors over one server, two agents that they call, two agents that
+// pull, a tool that both directors share, and callers. A proxy on every
+// connection breaks the traffic in every way it knows, under load. Then the
+// network heals, and the records must show that every acknowledged task ended
+// exactly once, that no agent ran two tasks at the same time, and that the tool
+// never had more calls than its queue allows.
 type storm struct {
 	*crash
 	legs    map[string][]*chaos.Proxy
-	through []*client.Client // by the proxies
-	past    []*client.Client // by none
+	through []*client.Client // through the proxies
+	past    []*client.Client // without proxies
 	bench   *workbench
 	over    atomic.Bool
-	read    atomic.Int64 // outputs that a director got
+	read    atomic.Int64 // outputs that a director returned
 }
 
-// The ways between two parts.
+// The connections with a proxy.
 const (
 	legCallers   = "callers to directors"
 	legStore     = "directors to their store"
@@ -95,8 +95,8 @@ func newStorm(t *testing.T, store string) *storm {
 	s.patientLimits()
 	s.silence = true
 	s.vars["SIGNALBOX_SECRET_KEY"] = testKey
-	// Whoever is called by way of a proxy cannot prove itself: each is told the
-	// others' tokens.
+	// A server behind a proxy cannot prove itself, so the token is configured for
+	// all.
 	const token = "a-token-of-some-length-0123456789"
 	s.vars["SIGNALBOX_TOKEN"], s.vars["SIGNALBOX_AGENT_TOKEN"], s.vars["SIGNALBOX_PROOF"] = token, token, "off"
 	s.bench = newWorkbench(t)
@@ -108,7 +108,7 @@ func newStorm(t *testing.T, store string) *storm {
 	for n := range 2 {
 		name, at := fmt.Sprintf("reached-%d", n), freePort(t)
 		config += fmt.Sprintf("  - {name: %s, kind: demo, url: 'http://%s', token: %s}\n", name, s.leg(legAgents, at), token)
-		// Who looks for a director here finds none: it is in their configuration.
+		// Discovery finds no director: it is in the configuration.
 		s.addAgentAt(name, "http://127.0.0.1:1", s.root, at)
 	}
 	file := s.file("storm.yaml", config, 0o600)
@@ -124,13 +124,13 @@ func newStorm(t *testing.T, store string) *storm {
 	return s
 }
 
-// leg puts a proxy before an address, and returns its own.
+// leg puts a proxy in front of an address, and returns the proxy's address.
 func (s *storm) leg(name, to string) string {
 	o, _ := stormy()
 	o.Seed = s.rng.Uint64()
 	if name == legStore || name == legTool {
-		// Neither server takes a request for one that it has had already: a
-		// connection that says something twice is not what TCP does.
+		// Neither server recognizes a repeated request, and TCP never delivers data
+		// twice.
 		o.Faults = slices.DeleteFunc(slices.Clone(chaos.Faults), func(f chaos.Fault) bool { return f == chaos.Duplicate })
 	}
 	p := chaos.New(s.t, to, o)
@@ -138,8 +138,8 @@ func (s *storm) leg(name, to string) string {
 	return p.Addr
 }
 
-// addStormDirector starts a director, which the others, its callers and it
-// itself reach by proxies.
+// addStormDirector starts a director that the others, its callers and it
+// itself reach through proxies.
 func (s *storm) addStormDirector(name, store, config, tools string) {
 	u, err := url.Parse(store)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *storm) addStormDirector(name, store, config, tools string) {
 		"director", "--addr", addr, "--advertise", "http://" + s.leg(legDirectors, addr), "--instance", name,
 		"--data", filepath.Join(s.root, name), "--config", config, "--tools", tools,
 	}
-	s.until(name+" has begun", func() bool { // its store breaks while it begins
+	s.until(name+" has begun", func() bool { // its store fails while it starts
 		r.start()
 		return r.p.printed("http://")
 	})
@@ -168,7 +168,7 @@ func (s *storm) addPulling(name, director string) {
 	s.agents = append(s.agents, r)
 }
 
-// unseen are the faults that have not struck a way yet.
+// unseen are the faults that have not occurred on a connection yet.
 func (s *storm) unseen() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.legs)) {
 		seen := map[chaos.Fault]int{}
@@ -186,7 +186,7 @@ func (s *storm) unseen() (list []string) {
 	return list
 }
 
-// check asks what became of everything.
+// check checks what became of everything.
 func (s *storm) check(began time.Time) {
 	s.t.Helper()
 	if left := s.unseen(); len(left) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A director that is killed while chats run and wait: the next one takes them
-// up, their callers come back with their keys and get the answers.
+// The director is killed while chats run and wait: the next one takes them
+// over, and their callers retry with their keys and get the answers.
 func TestChatsOutliveTheDirector(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
@@ -56,7 +56,7 @@ func TestChatsOutliveTheDirector(t *testing.T) {
 		}
 		b.executedOnce(got.reply.Response.Execution.ID)
 	}
-	// The same key long after the end is the same answer.
+	// Long after the end the same key gives the same answer.
 	got, err := c.Chat(b.ctx(), "coder", api.ChatRequest{Message: "two"}, client.ChatOptions{IdempotencyKey: "key of two"})
 	if err != nil || got.Response.Response != "did two\n" {
 		t.Errorf("the same again: %+v, %v", got.Response, err)
@@ -68,8 +68,8 @@ func TestChatsOutliveTheDirector(t *testing.T) {
 	}
 }
 
-// A director that is asked to stop while chats wait tells them where their
-// tasks are; they go on at the next one.
+// A director that is stopped while chats wait tells the callers where their
+// tasks are; the next director continues them.
 func TestChatsAreToldWhenTheDirectorStops(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// chatAside chats in the background; the channel gives what came of it.
+// chatAside chats in the background; the channel gets the result.
 func (b *box) chatAside(c *client.Client, agent string, req api.ChatRequest) <-chan error {
 	done := make(chan error, 1)
 	ctx := b.ctx()
@@ -19,7 +19,7 @@ func (b *box) chatAside(c *client.Client, agent string, req api.ChatRequest) <-c
 	return done
 }
 
-// untilBusy waits until an agent runs something, and returns its id.
+// untilBusy waits until an agent runs a task, and returns its ID.
 func (b *box) untilBusy(c *client.Client, agent string) (id string) {
 	b.t.Helper()
 	b.until(agent+" runs something", func() bool {
@@ -33,7 +33,7 @@ func (b *box) untilBusy(c *client.Client, agent string) (id string) {
 	return id
 }
 
-// untilState waits until the director sees an agent so.
+// untilState waits until the director sees an agent in a state.
 func (b *box) untilState(c *client.Client, agent, state string) {
 	b.t.Helper()
 	b.until(agent+" is "+state, func() bool {
@@ -42,7 +42,7 @@ func (b *box) untilState(c *client.Client, agent, state string) {
 	})
 }
 
-// untilWaiting waits until so many stand in the line of an agent.
+// untilWaiting waits until n tasks wait for an agent.
 func (b *box) untilWaiting(c *client.Client, agent string, n int) {
 	b.t.Helper()
 	b.until("they wait in line", func() bool {
@@ -51,7 +51,7 @@ func (b *box) untilWaiting(c *client.Client, agent string, n int) {
 	})
 }
 
-// freeze stops a process as a debugger or a full machine does; thaw lets it
-// go on.
+// freeze stops a process, as a debugger or an overloaded machine does; thaw
+// lets it continue.
 func (p *process) freeze() { p.t.Helper(); p.signal(syscall.SIGSTOP) }
 func (p *process) thaw()   { p.t.Helper(); p.signal(syscall.SIGCONT) }

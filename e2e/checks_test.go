@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Checks of a repository count once its user has trusted them, and a run changes none that it
-// has to pass. A caller who is no admin brings none of its own.
+// Checks of a repository count once its user has trusted them, and a run cannot change the
+// checks that it must pass. A caller who is not an admin cannot bring checks.
 func TestChecksOfTheRepositoryAndOfCallers(t *testing.T) {
 	for _, way := range []string{"push", "pull"} {
 		t.Run(way, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestChecksOfTheRepositoryAndOfCallers(t *testing.T) {
 			own := api.SubmitRequest{Prompt: "wrong", Checks: []api.TaskCheck{{Name: "own", Run: "touch " + filepath.Join(b.root, "pwned")}}}
 			got, err := caller.Submit(b.ctx(), own, client.SubmitOptions{})
 			if err != nil {
-				t.Fatal(err) // an agent is not named: it is the one that refuses
+				t.Fatal(err) // no agent is named: the agent itself refuses
 			}
 			if task := b.end(caller, got.QueueID); task.State != "failed" || !strings.Contains(task.Message, "agent.task_checks") {
 				t.Errorf("of a caller: %s %s", task.State, task.Message)

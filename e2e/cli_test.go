@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The exit codes of a command that waits say how the task ended.
+// The exit code of a waiting command says how the task ended.
 func TestExitCodesOfAWait(t *testing.T) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "1"
@@ -31,16 +31,16 @@ func TestExitCodesOfAWait(t *testing.T) {
 	b.want(7, "status", "--director", "http://"+freePort(t))
 	b.want(2, "submit", "--agent", "demo", "--kind", "demo", "p")
 
-	// A wait that is over leaves the task alone.
+	// A wait that ends leaves the task alone.
 	id := b.submit(c, api.SubmitRequest{Prompt: "gate busy", Agent: "worker"})
 	gate.arrived()
-	over := b.want(124, "submit", "--wait", "--wait-timeout", "2s", "--agent", "worker", "in line") // long enough to be stored on any machine
+	over := b.want(124, "submit", "--wait", "--wait-timeout", "2s", "--agent", "worker", "in line") // long enough to store a task on any machine
 	waiting := regexp.MustCompile(`queue-[0-9a-z]{20,}`).FindString(over.err)
 	if task, err := c.Task(b.ctx(), waiting); err != nil || task.State != "pending" {
 		t.Errorf("the task that was waited for: %+v, %v", task, err)
 	}
 
-	// The queue is full now: the seed's message, to the letter.
+	// The queue is full now: the seed's exact message.
 	full := b.want(6, "submit", "one too many")
 	if first, _, _ := strings.Cut(full.err, "\n"); first != "Error: queue is at capacity (1 tasks)" {
 		t.Errorf("full queue: %q", full.err)
@@ -49,7 +49,7 @@ func TestExitCodesOfAWait(t *testing.T) {
 		t.Errorf("an id for a task that was not stored: %q", full.out)
 	}
 
-	// Somebody else cancels what is waited for.
+	// Someone else cancels the task while the command waits.
 	retry := b.start("retry", waiting)
 	if code := retry.exits(); code != 5 {
 		t.Errorf("retry of a task that has not ended: exit code %d", code)
@@ -71,7 +71,7 @@ func TestExitCodesOfAWait(t *testing.T) {
 	b.completed(c, id)
 }
 
-// Reading commands, over one director with something of everything.
+// Commands that read, with a director that has something of everything.
 func TestReadingCommands(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -83,13 +83,13 @@ func TestReadingCommands(t *testing.T) {
 	running := gate.holdWith(c, "long")
 	waiting := b.submit(c, prompt("in line"))
 
-	// why names the task that is in the way.
+	// why names the blocking task.
 	why := b.want(0, "why", waiting)
 	if !strings.Contains(why.out, "✗") || !strings.Contains(why.out, running) && !strings.Contains(why.out, running[len(running)-4:]) {
 		t.Errorf("why does not name %s:\n%s", running, why.out)
 	}
-	// Any unique beginning or end of an id is one; an ambiguous one is told
-	// apart by listing.
+	// Any unique beginning or end of an ID works; for an ambiguous one the
+	// candidates are listed.
 	tail := waiting[len(waiting)-12:]
 	if got := b.want(0, "status", tail); !strings.HasPrefix(got.out, waiting+" [pending] in line\n") {
 		t.Errorf("status by suffix: %s", got.out)
@@ -98,7 +98,7 @@ func TestReadingCommands(t *testing.T) {
 	if got := b.want(2, "status", "queue-"); !strings.Contains(got.err, waiting) || !strings.Contains(got.err, running) {
 		t.Errorf("an ambiguous id: %s", got.err)
 	}
-	// Flags stand before or after arguments.
+	// Flags may come before or after arguments.
 	if before, after := b.want(0, "--json", "status", waiting), b.want(0, "status", waiting, "--json"); before.out != after.out {
 		t.Errorf("--json before and after: %q, %q", before.out, after.out)
 	}
@@ -122,7 +122,7 @@ func TestReadingCommands(t *testing.T) {
 	if got := b.want(0, "agents"); !strings.Contains(got.out, "worker") || !strings.Contains(got.out, "1/1") {
 		t.Errorf("agents: %s", got.out)
 	}
-	// Completion knows the agents and the ids.
+	// Completion suggests agents and IDs.
 	for _, args := range [][]string{{"submit", "--agent", ""}, {"release", ""}} {
 		if got := b.want(0, append([]string{"__complete"}, args...)...); !strings.Contains(got.out, "worker") {
 			t.Errorf("completion of %v: %q", args, got.out)
@@ -138,7 +138,7 @@ func TestReadingCommands(t *testing.T) {
 	b.completed(c, waiting)
 }
 
-// logs -f prints what a task writes, as it is written, to its end.
+// logs -f prints a task's output as it is written, until its end.
 func TestLogsFollow(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -190,7 +190,7 @@ func TestPauseResumeAndRetry(t *testing.T) {
 	}
 }
 
-// submit --wait-for-room waits for a place instead of failing.
+// submit --wait-for-room waits for room instead of failing.
 func TestWaitForRoom(t *testing.T) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "1"
@@ -208,7 +208,7 @@ func TestWaitForRoom(t *testing.T) {
 	}
 }
 
-// A large log comes whole to who asks for it, and the task keeps its tail.
+// The whole of a large log can be read, and the task keeps its tail.
 func TestALargeLog(t *testing.T) {
 	b := newBox(t)
 	up := b.up()
@@ -235,7 +235,7 @@ func TestALargeLog(t *testing.T) {
 	}
 }
 
-// A task that waits is changed from the command line: the agent gets what it was changed to.
+// A waiting task is edited from the command line: the agent gets the edited version.
 func TestEditOfAWaitingTask(t *testing.T) {
 	b := newBox(t)
 	director := b.director()

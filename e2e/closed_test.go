@@ -11,7 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// knock asks a route as another user of the machine does, who has no token.
+// knock requests a route without a token, as another user of the machine
+// would.
 func (b *box) knock(method, url, body string) int {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.ctx(), method, url, strings.NewReader(body))
@@ -27,14 +28,15 @@ func (b *box) knock(method, url, body string) int {
 	return resp.StatusCode
 }
 
-// forAll are the routes that answer a stranger: health, the login, what the
-// pages are made of, and their description. A terminal asks for a ticket of its
-// own, and proof is given only to who gives it.
+// forAll are the routes that need no token: health, the login, the pages'
+// files, and their description. A terminal needs a ticket of its own, and a
+// proof is given only to a client that proves itself.
 var forAll = []string{
 	"healthz", "readyz", "login", "useLink", "loginPage", "loginScript", "home", "page", "asset", "openapi", "terminal", "prove",
 }
 
-// closedTo checks that every other route of a director refuses a stranger.
+// closedTo checks that every other route of a director refuses a client
+// without a token.
 func (b *box) closedTo(url string) {
 	b.t.Helper()
 	for _, route := range api.Routes() {
@@ -53,8 +55,8 @@ func (b *box) closedTo(url string) {
 	}
 }
 
-// Whoever starts Signalbox has it for himself: another user of the machine gets
-// nothing, and its owner needs no flag.
+// Signalbox belongs to the user who starts it: another user of the machine has
+// no access, and the owner needs no flag.
 func TestADirectorIsItsOwners(t *testing.T) {
 	for _, role := range []string{"up", "director"} {
 		t.Run(role, func(t *testing.T) {
@@ -80,7 +82,8 @@ func TestADirectorIsItsOwners(t *testing.T) {
 			if err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("the token: %v, %v", info, err)
 			}
-			// A stranger's home finds no director, and sends nothing anywhere.
+			// From another user's home no director is found, and nothing is sent
+			// anywhere.
 			home := b.vars["SIGNALBOX_HOME"]
 			b.vars["SIGNALBOX_HOME"] = b.file("stranger/x", "", 0o600) + "-home"
 			if got := b.want(7, "submit", "run this"); !strings.Contains(got.err, "signalbox up") {
@@ -90,7 +93,7 @@ func TestADirectorIsItsOwners(t *testing.T) {
 			b.want(4, "tokens", "create", "evil", "--scope", "admin", "--director", p.url)
 			b.vars["SIGNALBOX_HOME"] = home
 			b.want(0, "status")
-			// The same token after a restart.
+			// The token is the same after a restart.
 			before := b.token()
 			p.stop()
 			b.director()
@@ -102,8 +105,8 @@ func TestADirectorIsItsOwners(t *testing.T) {
 	}
 }
 
-// An agent's own port is closed too, with nothing given: it has a token of its
-// own, and at the director one that speaks for the agent alone.
+// An agent's own port is closed too, without configuration: it has a token of
+// its own, and at the director a token for this agent only.
 func TestAnAgentIsItsDirectors(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -122,7 +125,7 @@ func TestAnAgentIsItsDirectors(t *testing.T) {
 	b.want(4, "pause", "--token", kept.Token)
 }
 
-// A scheduler that stands alone has a token too.
+// A standalone scheduler has a token too.
 func TestASchedulerIsItsOwners(t *testing.T) {
 	b := newBox(t)
 	b.director()
@@ -143,7 +146,7 @@ func TestASchedulerIsItsOwners(t *testing.T) {
 	b.want(0, "scheduler", "trigger", "nightly")
 }
 
-// An open director is asked for by name, and says what that means.
+// An open director must be requested by a flag, and reports what that means.
 func TestAnOpenDirectorIsAskedFor(t *testing.T) {
 	b := newBox(t)
 	p := b.director("--open")
@@ -156,8 +159,8 @@ func TestAnOpenDirectorIsAskedFor(t *testing.T) {
 	b.refuses(1, []string{"director", "--open", "--token", "a-token-of-some-length-0123456789", "--data", filepath.Join(b.root, "third")}, "leave one of them out")
 }
 
-// A gateway that stands alone runs tools for its owner, whose command line
-// finds the token of the one that it is told of.
+// A standalone gateway runs tools for its owner, whose command line finds the
+// token for the gateway that it is given.
 func TestAGatewayIsItsOwners(t *testing.T) {
 	b := newBox(t)
 	file, _ := b.tools()

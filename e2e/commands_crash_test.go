@@ -21,10 +21,10 @@ const (
 	ackKills   = 4
 )
 
-// Calls are made as tasks while the director is killed with kill -9 between
-// its answers. What was acknowledged is there and ends; what has no answer is
-// asked for again with its key and is one task; nothing begins twice, but for a
-// tool that is to be requeued.
+// Calls are made as tasks while the director is killed with kill -9 between its
+// answers. Every acknowledged task exists and ends. A call without an answer is
+// repeated with its key and becomes one task. Nothing runs twice, except for a
+// tool whose tasks are requeued.
 func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -37,7 +37,7 @@ func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
 	tasks, kills := times*ackedTasks, times*ackKills
 	acked := make(chan string, tasks)
 	var mu sync.Mutex
-	tools := map[string]string{} // of what was acknowledged
+	tools := map[string]string{} // of acknowledged tasks
 	var submitters sync.WaitGroup
 	for who := range ackers {
 		submitters.Go(func() {
@@ -95,7 +95,7 @@ func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
 	}
 }
 
-// acknowledged makes a task of a call, with the same key until that is
+// acknowledged submits a call as a task, with the same key until it is
 // acknowledged.
 func (b *commandBox) acknowledged(tool string) (task api.ToolTask, err error) {
 	opts := client.ToolTaskOptions{IdempotencyKey: client.NewIdempotencyKey()}

@@ -20,17 +20,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// fault is a tool whose run goes wrong, and how its task ends.
+// fault is a tool whose run fails, and how its task ends.
 type fault struct {
 	name      string
 	tool      object
-	arguments string // {} where it is empty
+	arguments string // default: {}
 	timeoutMS int64
-	cancel    bool // once it has said "ready"
+	cancel    bool // after it has printed "ready"
 	status    string
-	text      string // a pattern for all of the error, or of the answer of one that completed
-	alsoFails string // a further pattern where the limits are rlimits
-	groups    bool   // it takes control groups
+	text      string // a pattern for the whole error, or for the answer if it completed
+	alsoFails string // an alternative pattern with rlimits
+	groups    bool   // requires control groups
 }
 
 func faults(b *box) []fault {
@@ -38,7 +38,7 @@ func faults(b *box) []fault {
 	garbage := b.file("programs/garbage", "\x7fELF no program\n", 0o700)
 	gone := filepath.Join(b.root, "gone")
 	large := `{"text": "` + strings.Repeat("x", 700<<10) + `"}`
-	flood := soak.Pick(300_000_000, 1_000_000_000) // more than growth, by far
+	flood := soak.Pick(300_000_000, 1_000_000_000) // far more than growth
 	if raced {
 		flood /= 10
 	}
@@ -72,10 +72,9 @@ func faults(b *box) []fault {
 	}
 }
 
-// growth is what the director's memory may grow by, at its peak, over all that
-// the faults do; a quarter of it is used. What is kept of a run is 1 MiB of
-// each output and the tail, whatever it prints. The race detector takes twice
-// as much.
+// growth is the allowed growth of the director's memory, at its peak, over all
+// faults; a quarter of it is used. Of each run the director keeps 1 MiB per
+// output and the tail, whatever it prints. The race detector doubles that.
 func growth() int {
 	if raced {
 		return 300 << 20
@@ -83,8 +82,9 @@ func growth() int {
 	return 150 << 20
 }
 
-// Whatever a run does, its task ends with the reason, its slot is free only
-// when nothing of it lives, and the director stays small and answers.
+// Whatever a run does, its task ends with the reason, its slot is released
+// only when no process of it is alive, and the director stays small and
+// responsive.
 func TestFaultsOfCommands(t *testing.T) {
 	t.Run("control groups", func(t *testing.T) { faultsTest(t, autoLimits) })
 	t.Run("rlimits", func(t *testing.T) { faultsTest(t, rlimits) })
@@ -92,7 +92,7 @@ func TestFaultsOfCommands(t *testing.T) {
 
 func faultsTest(t *testing.T, limits string) {
 	outer := newBox(t)
-	outer.vars["GOGC"] = "25" // the peak is to show what is kept, not what waits for the collector
+	outer.vars["GOGC"] = "25" // so that the peak shows what is kept, not garbage
 	tools, all := object{"quick": object{"sh": "echo quick"}}, faults(outer)
 	for i, f := range all {
 		tools["fault"+strconv.Itoa(i)] = f.tool
@@ -178,7 +178,7 @@ func marked(id string) []int {
 	return pids
 }
 
-// peak is the most memory that the director ever had.
+// peak is the director's peak memory.
 func (b *commandBox) peak() int {
 	b.t.Helper()
 	for line := range strings.Lines(b.read(fmt.Sprintf("/proc/%d/status", b.d.pid()))) {
@@ -194,8 +194,8 @@ func (b *commandBox) peak() int {
 	return 0
 }
 
-// ping asks the director all the time; stop says how long the slowest answer
-// took.
+// ping pings the director continuously; stop returns the slowest answer's
+// time.
 func (b *commandBox) ping() (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	took := make(chan []time.Duration, 1)
@@ -218,7 +218,7 @@ func (b *commandBox) ping() (stop func() time.Duration) {
 	}
 }
 
-// What does not fit the tool's schema is refused, with what was wrong, and
+// Input that violates the tool's schema is refused with the reason, and
 // nothing of it is stored.
 func TestInputThatDoesNotFitIsNotStored(t *testing.T) {
 	const sign = "unfit-6f1c0a"
@@ -248,7 +248,7 @@ func TestInputThatDoesNotFitIsNotStored(t *testing.T) {
 	}
 }
 
-// holding names the files below a folder that have a text.
+// holding returns the files below a folder that contain a text.
 func holding(t *testing.T, folder, text string) []string {
 	t.Helper()
 	var found []string

@@ -10,9 +10,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// A cancelled run ends when nothing of it lives: not its children, not those in
-// sessions of their own whose parents are gone, not those that ignore SIGTERM.
-// 1,000 of them with SIGNALBOX_SOAK=1, by either way of keeping limits.
+// A cancelled run ends only when none of its processes is alive: no children,
+// none in sessions of their own whose parents are gone, none that ignore
+// SIGTERM. SIGNALBOX_SOAK=1 tests 1,000 of them, with each method of enforcing
+// limits.
 func TestNothingSurvivesACancel(t *testing.T) {
 	t.Run("control groups", func(t *testing.T) { cancelTest(t, autoLimits) })
 	t.Run("rlimits", func(t *testing.T) { cancelTest(t, rlimits) })
@@ -54,8 +55,8 @@ func cancelTest(t *testing.T, limits string) {
 	b.noSlotTaken()
 }
 
-// cancelled waits until all of a run is there, cancels it and looks who lives
-// in the moment in which it is said to have ended.
+// cancelled waits until all processes of a run exist, cancels it, and checks
+// which are alive at the moment it is reported as ended.
 func (b *commandBox) cancelled(id string, members int) {
 	b.t.Helper()
 	b.until("all of "+id+" are there", func() bool {

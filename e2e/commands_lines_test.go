@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Many async calls that wait for one tool queue of capacity 1 keep no others
-// from running, also after the director was killed.
+// Many async calls that wait for a tool queue of capacity 1 do not block
+// others, even after the director was killed.
 func TestAsyncCallsThatWaitForAToolQueueKeepNoOthersFromRunning(t *testing.T) {
 	const builds = 25
 	b := newCommandBox(t, autoLimits, object{

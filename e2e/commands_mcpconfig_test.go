@@ -14,7 +14,7 @@ import (
 )
 
 // mcpConfig is a mcp-config.json as the program of the seed async-task-queue
-// has it: nothing in it is ours.
+// uses it, without anything specific to Signalbox.
 const mcpConfig = `{
   "maxParallelTasks": 2,
   "taskLogTailBytes": 262144,
@@ -51,8 +51,8 @@ const mcpConfig = `{
   "resources": [{"name": "status", "uri": "agent://status", "command": "node", "args": ["tools/status.mjs"]}]
 }`
 
-// mcpConfigBox runs a director with that file. Further variables are put into
-// its environment.
+// mcpConfigBox runs a director with that file, with additional environment
+// variables.
 func mcpConfigBox(t *testing.T, vars ...string) *commandBox {
 	b := commandBoxIn(newBox(t), autoLimits, object{})
 	folder := filepath.Join(b.root, "agent")
@@ -73,8 +73,8 @@ func mcpConfigBox(t *testing.T, vars ...string) *commandBox {
 	return b
 }
 
-// session opens an MCP session of the seed's time, as curl would: its calls are
-// answered with the result.
+// session opens an MCP session of the seed's protocol version, as curl would.
+// The returned function makes calls and returns their results.
 func (b *commandBox) session() func(tool, arguments string) json.RawMessage {
 	b.t.Helper()
 	header := http.Header{"Accept": {"application/json, text/event-stream"}}
@@ -117,7 +117,7 @@ type mcpAnswer struct {
 
 var queuedForm = regexp.MustCompile(`^Task '([a-z_]+)' queued with id (queue-[0-9a-z]+)`)
 
-// queued calls an async tool and returns the id of its task.
+// queued calls an async tool and returns the ID of its task.
 func (b *commandBox) queued(call func(tool, arguments string) json.RawMessage, tool, arguments string) string {
 	b.t.Helper()
 	answer := parse[mcpAnswer](b.t, string(call(tool, arguments)))
@@ -131,7 +131,7 @@ func (b *commandBox) queued(call func(tool, arguments string) json.RawMessage, t
 	return m[2]
 }
 
-// taskStatus polls the seed's way until a task has ended.
+// taskStatus polls as in the seed until a task has ended.
 func (b *commandBox) taskStatus(id string) api.ToolTask {
 	b.t.Helper()
 	var task api.ToolTask
@@ -183,8 +183,8 @@ func TestSeedFlowOfAMCPConfig(t *testing.T) {
 	}
 }
 
-// maxParallelTasks is kept: never more than two at a time, and they begin in
-// the order in which they came.
+// maxParallelTasks is enforced: never more than two run at the same time, and
+// they begin in the order of submission.
 func TestMaxParallelTasks(t *testing.T) {
 	const tasks, most = 12, 2
 	b := mcpConfigBox(t)
@@ -204,7 +204,8 @@ func TestMaxParallelTasks(t *testing.T) {
 	for line := range strings.Lines(b.read(filepath.Join(b.dir, "line"))) {
 		var n int
 		if _, err := fmt.Sscanf(line, "begin %d", &n); err == nil {
-			// One that has a slot may be slow to say so; all before it have ended, or have a slot as well.
+			// A task may have its slot before its program reports; all earlier ones have ended or have a
+			// slot too.
 			silent := 0
 			for _, b := range began[:n] {
 				if !b {

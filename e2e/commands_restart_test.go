@@ -9,12 +9,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// policy is a restart policy and what becomes of its tool's tasks.
+// policy is a restart policy and the fate of its tool's tasks.
 type policy struct {
 	tool    string
-	restart any    // in the configuration; nil: the default
-	running string // status in the end of one that ran
-	waiting string // and of one that waited
+	restart any    // in the configuration; nil: default
+	running string // final status of a running task
+	waiting string // final status of a waiting task
 }
 
 var policies = []policy{
@@ -25,11 +25,11 @@ var policies = []policy{
 	{"mixed", object{"pending": "fail", "running": "requeue"}, "completed", "failed"},
 }
 
-// When the director dies, or is stopped, in the middle of many runs, then each
-// task ends as its tool's policy says, and nothing of the first runs lives.
+// If the director dies or is stopped in the middle of many runs, each task
+// ends as its tool's policy says, and no process of the first runs is alive.
 func TestEveryTaskEndsAsItsPolicySays(t *testing.T) {
 	kill := func(b *commandBox) {
-		b.d.signal(syscall.SIGKILL) // it alone: what it runs is left alive
+		b.d.signal(syscall.SIGKILL) // only the director: its runs stay alive
 		b.d.exits()
 	}
 	stop := func(b *commandBox) {
@@ -108,7 +108,7 @@ func restartTest(t *testing.T, limits string, end func(*commandBox)) {
 	}
 }
 
-// endsAs wants the end of a task that a restart met, and how often it began.
+// endsAs expects how a task ends after a restart, and how often it began.
 func (b *commandBox) endsAs(id, status string, runs int) {
 	b.t.Helper()
 	task := b.ended(id)

@@ -15,36 +15,37 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// interrupted is the text of the seed async-task-queue for what a restart ended.
+// interrupted is the seed async-task-queue's text for a task that a restart
+// ended.
 const interrupted = "Task interrupted before completion (agent restart)"
 
-// The ways in which the limits of commands are kept that the tests are run
-// with: the best of this machine, which knows all that lives of a run by its
-// control group, and the one that every machine has.
+// The methods of enforcing limits under test: the best one of this machine,
+// whose control groups know every living process of a run, and the one that
+// every machine has.
 const (
 	autoLimits = "auto"
 	rlimits    = "rlimit"
 )
 
-// commandBox is a machine with a director that has command tools.
+// commandBox is a box with a director that has command tools.
 type commandBox struct {
 	*box
-	dir      string // DIR of the programs: what they note, and their gate
-	programs string // the folder of the programs
+	dir      string // DIR of the programs: their notes and their gate
+	programs string // folder of the programs
 	limits   string
 	args     []string
 	d        *process
 	c        *client.Client
 }
 
-// newCommandBox prepares a director with these tools; start starts it. Further
-// lines are put into the section commands of signalbox.yaml.
+// newCommandBox prepares a director with these tools; start starts it.
+// settings are additional lines of the section commands of signalbox.yaml.
 func newCommandBox(t *testing.T, limits string, tools object, settings ...string) *commandBox {
 	t.Helper()
 	return commandBoxIn(newBox(t), limits, tools, settings...)
 }
 
-// commandBoxIn is newCommandBox on a machine that is there.
+// commandBoxIn is newCommandBox in an existing box.
 func commandBoxIn(m *box, limits string, tools object, settings ...string) *commandBox {
 	t := m.t
 	t.Helper()
@@ -73,8 +74,8 @@ func commandBoxIn(m *box, limits string, tools object, settings ...string) *comm
 	return b
 }
 
-// complete gives a tool what all of them have: a program of the tests by its
-// name, or a line of shell, and the environment of the programs.
+// complete adds to a tool what all of them have: a test program by its name,
+// or a line of shell, and the environment of the programs.
 func (b *commandBox) complete(tool object) {
 	switch command, _ := tool["command"].(string); {
 	case tool["sh"] != nil:
@@ -93,20 +94,20 @@ func (b *commandBox) complete(tool object) {
 	}
 }
 
-// within is the same machine for a test within its test.
+// within is the same box for a subtest.
 func (b *commandBox) within(t *testing.T) *commandBox {
 	inner, machine := *b, *b.box
 	machine.t, inner.box = t, &machine
 	return &inner
 }
 
-// start starts the director, also after it has ended.
+// start starts the director, possibly again.
 func (b *commandBox) start() {
 	b.t.Helper()
 	b.d = b.director(b.args...)
 }
 
-// call makes a task of a call and returns its id.
+// call submits a call as a task and returns its ID.
 func (b *commandBox) call(tool, arguments string) string {
 	b.t.Helper()
 	task, err := b.c.CreateToolTask(b.ctx(), tool, api.NewToolTask{Arguments: json.RawMessage(arguments)}, client.ToolTaskOptions{})
@@ -116,7 +117,7 @@ func (b *commandBox) call(tool, arguments string) string {
 	return task.ID
 }
 
-// ended waits for the end of a task.
+// ended waits until a task has ended.
 func (b *commandBox) ended(id string) api.ToolTask {
 	b.t.Helper()
 	task, err := b.c.WaitToolTask(b.ctx(), id)
@@ -126,7 +127,7 @@ func (b *commandBox) ended(id string) api.ToolTask {
 	return task
 }
 
-// did wants a task to complete with a text.
+// did expects a task to complete with a text.
 func (b *commandBox) did(id, text string) {
 	b.t.Helper()
 	if task := b.ended(id); task.Status != "completed" || said(task) != text {
@@ -134,7 +135,7 @@ func (b *commandBox) did(id, text string) {
 	}
 }
 
-// said is the text of a task's result.
+// said returns the text of a task's result.
 func said(task api.ToolTask) string {
 	if task.Result == nil {
 		return ""
@@ -150,7 +151,7 @@ func said(task api.ToolTask) string {
 	return strings.Join(all, "")
 }
 
-// failure is why a task failed.
+// failure returns why a task failed.
 func failure(task api.ToolTask) string {
 	if task.Error == nil {
 		return ""
@@ -158,16 +159,16 @@ func failure(task api.ToolTask) string {
 	return *task.Error
 }
 
-// life is a process that a program of the tests has noted.
+// life is a process that a test program has recorded.
 type life struct {
 	task  string
 	pid   int
-	start string // by which it is told from a later one with its pid
+	start string // distinguishes it from a later process with the same PID
 }
 
 func (l life) String() string { return fmt.Sprintf("process %d of %s", l.pid, l.task) }
 
-// lives reads who has been there.
+// lives returns all recorded processes.
 func (b *commandBox) lives() []life {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.dir, "lives"))
@@ -189,8 +190,7 @@ func (b *commandBox) lives() []life {
 	return all
 }
 
-// alive reports whether a process lives; one that is dead and has not been
-// waited for does not.
+// alive reports whether a process is alive; a zombie is not.
 func (l life) alive() bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.pid))
 	if err != nil {
@@ -201,7 +201,7 @@ func (l life) alive() bool {
 	return len(fields) > 19 && fields[19] == l.start && fields[0] != "Z" && fields[0] != "X"
 }
 
-// survivors are the processes of a task that live, or of all where id is "".
+// survivors are the living processes of a task, or of all tasks if id is "".
 func (b *commandBox) survivors(id string) []life {
 	b.t.Helper()
 	var left []life
@@ -213,7 +213,7 @@ func (b *commandBox) survivors(id string) []life {
 	return left
 }
 
-// endAll ends what a failed test left.
+// endAll ends the processes that a failed test left behind.
 func (b *commandBox) endAll() {
 	for _, l := range b.survivors("") {
 		b.t.Errorf("%s lives at the end of the test", l)
@@ -231,23 +231,23 @@ func (b *commandBox) runs() map[string]int {
 	return count
 }
 
-// open lets all runs of family end at once that begin from now on.
+// open lets all current and future runs of family end.
 func (b *commandBox) open() { b.file(filepath.Join(b.dir, "open"), "", 0o600) }
 
-// grouped reports whether this machine has control groups, by which also what
-// hides from the table of processes is found.
+// grouped reports whether this machine has control groups, which find even
+// processes that hide.
 func (b *commandBox) grouped() bool {
 	b.t.Helper()
 	return b.limits == autoLimits && strings.Contains(b.doctorSays("limits"), "cpu_time by cgroup2")
 }
 
-// keeps reports whether a limit is kept by control groups, for a whole run.
+// keeps reports whether control groups enforce a limit, for a whole run.
 func (b *commandBox) keeps(limit string) bool {
 	b.t.Helper()
 	return b.limits == autoLimits && strings.Contains(b.doctorSays("limits"), limit+" by cgroup2")
 }
 
-// doctorSays is what doctor says of an area.
+// doctorSays returns doctor's result for an area.
 func (b *commandBox) doctorSays(area string) string {
 	b.t.Helper()
 	doctor, err := b.c.Doctor(b.ctx())

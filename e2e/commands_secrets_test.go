@@ -12,9 +12,9 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// What a tool marks as secret, and what variables give to it, reaches the
-// program and nothing else: no file of the data folder, no answer, no log, also
-// when the director is killed while the task waits or runs.
+// What a tool marks as secret, and values from variables, reach only the
+// program: no file of the data folder, no answer and no log has them, even if
+// the director is killed while the task waits or runs.
 func TestSecretsOfCommandsAreNowhere(t *testing.T) {
 	const password, token = "hunter-93f1ce4b", "tok-5d21e08a77"
 	tool := object{"command": "reveal", "secrets": []string{"password"}, "env": object{"TOKEN": "${REVEAL_TOKEN}"}}
@@ -108,7 +108,7 @@ func (b *commandBox) revealed() string {
 	return ""
 }
 
-// get reads an answer of the director, whatever its status.
+// get returns an answer of the director, whatever its status.
 func (b *commandBox) get(path string) string {
 	b.t.Helper()
 	_, text := b.ask(http.MethodGet, path, "", nil)
@@ -140,7 +140,7 @@ func (b *commandBox) ask(method, path, body string, header http.Header) (*http.R
 	return resp, string(text)
 }
 
-// A secret that is no text is kept and handed on as well.
+// A secret that is not a string is kept and passed on as well.
 func TestSecretsOfAnyKind(t *testing.T) {
 	b := newCommandBox(t, autoLimits, object{"named": object{"command": "reveal", "secrets": []string{"key", "list"}}})
 	b.start()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A director that is told to stop claims nothing for agents either while it
-// waits for a tool that runs: both waits are one.
+// A stopping director that waits for a running tool claims nothing for
+// agents: both share one wait.
 func TestAStopThatWaitsForAToolClaimsNothing(t *testing.T) {
 	b := newCommandBox(t, autoLimits, object{"long": object{"sh": "while [ ! -e $DIR/go ]; do sleep 0.05; done; echo done"}})
 	b.args = append(b.args, "--grace", "10m")

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// A sandbox lets a run read and write what its tool says, and nothing else.
+// A sandbox lets a run read and write exactly what its tool configures.
 func TestSandboxOfCommands(t *testing.T) {
 	onPath(t, "bwrap")
 	outer := newBox(t)
@@ -54,7 +54,7 @@ func TestSandboxOfCommands(t *testing.T) {
 	b.noSlotTaken()
 }
 
-// A sandbox that is required and is not there is no reason to run without one.
+// If a required sandbox is not available, the run does not start.
 func TestRequiredSandboxFailsClosed(t *testing.T) {
 	b := newCommandBox(t, autoLimits, object{
 		"inside":  object{"sh": "echo ran >>$DIR/ran", "sandbox": object{"mode": "required", "kind": "bubblewrap"}},
@@ -74,7 +74,7 @@ func TestRequiredSandboxFailsClosed(t *testing.T) {
 	}
 }
 
-// A task of a tool is followed, listed, retried and found again by its key.
+// A tool's task can be followed, listed, retried, and found again by its key.
 func TestWaysOfToolTasks(t *testing.T) {
 	b := newCommandBox(t, autoLimits, object{
 		"gated": object{"sh": "echo one; read x <$DIR/gate; echo two; echo three >&2"},
@@ -152,9 +152,9 @@ func (b *commandBox) gateAt(path string) *gate {
 	return g
 }
 
-// Results can be read over restarts for as long as the queue keeps them, and
-// not for longer: that takes a minute, the least that can be set, and is looked
-// at with SIGNALBOX_SOAK=1.
+// Results can be read across restarts for as long as the queue keeps them, and
+// no longer. The minimum retention is a minute, so the end is only tested with
+// SIGNALBOX_SOAK=1.
 func TestResultsAreKeptAndPruned(t *testing.T) {
 	b := newCommandBox(t, autoLimits, object{"note": object{"command": "note"}})
 	config := b.read(filepath.Join(b.root, "signalbox.yaml")) + "queue:\n  retention: 1m\n"

@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// What the crash test asks of the evidence: the director's answers, its
-// journal, and the agents' own logs.
+// The crash test's checks of the director's answers, its journal, and the
+// agents' own logs.
 
-// wantAllAcknowledged waits for the ends of all tasks that were acknowledged,
-// asks everything of the evidence, and returns the tasks.
+// wantAllAcknowledged waits until all acknowledged tasks have ended, makes
+// all checks, and returns the tasks.
 func (c *crash) wantAllAcknowledged() map[string]api.Task {
 	c.t.Helper()
 	ended := map[string]api.Task{}
@@ -32,8 +32,8 @@ func (c *crash) wantAllAcknowledged() map[string]api.Task {
 	return ended
 }
 
-// wantOneEndEach: every acknowledged task has ended, exactly once, and there
-// is no task beside those that were acknowledged.
+// wantOneEndEach: every acknowledged task has ended exactly once, and there
+// are no other tasks.
 func (c *crash) wantOneEndEach(tasks int, ended map[string]api.Task) {
 	c.t.Helper()
 	if len(ended) != tasks {
@@ -81,7 +81,7 @@ func (c *crash) wantOneEndEach(tasks int, ended map[string]api.Task) {
 }
 
 // wantNoOverlap: in each agent's own log no two executions overlap. It returns
-// what was executed, by task.
+// the executions by task.
 func (c *crash) wantNoOverlap() map[string][]execLine {
 	c.t.Helper()
 	runs := map[string][]execLine{}
@@ -99,22 +99,22 @@ func (c *crash) wantNoOverlap() map[string][]execLine {
 	return runs
 }
 
-// deaths is when processes died, by pid. There can be several: the system gives
-// a number again.
+// deaths is when processes died, by PID. There can be several, because PIDs are
+// reused.
 type deaths map[int][]time.Time
 
 func (d deaths) add(pid int) { d[pid] = append(d[pid], time.Now()) }
 
-// between reports whether a process of that number died in between.
+// between reports whether a process with that PID died in between.
 func (d deaths) between(pid int, from, to time.Time) bool {
 	return slices.ContainsFunc(d[pid], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }
 
-// overlaps finds executions that began in a slot before the one before had
-// ended, or its process was dead.
+// overlaps finds executions that began in a slot before the previous one had
+// ended or its process was dead.
 func overlaps(lines []execLine, died deaths) []string {
 	var faults []string
-	open := map[int]execLine{} // slot → execution under way
+	open := map[int]execLine{} // slot → running execution
 	for _, l := range lines {
 		before, busy := open[l.Slot]
 		switch l.Event {
@@ -133,8 +133,8 @@ func overlaps(lines []execLine, died deaths) []string {
 	return faults
 }
 
-// wantGrowingFences: a task that was executed again had a higher fence, and
-// only where it asked for that; one that completed was executed.
+// wantGrowingFences: each further execution of a task had a higher fence, and
+// was requested; a completed task was executed.
 func (c *crash) wantGrowingFences(runs map[string][]execLine, ended map[string]api.Task) {
 	c.t.Helper()
 	again := 0
@@ -163,9 +163,10 @@ func (c *crash) wantGrowingFences(runs map[string][]execLine, ended map[string]a
 	c.t.Logf("%d tasks were executed more than once", again)
 }
 
-// maybeBegun reports whether agents are silent for longer than a slot lasts, and
-// the director never heard that a run had begun which was not the last one: it
-// cannot tell that from one that never began, which goes to another agent.
+// maybeBegun reports whether agents may be silent for longer than the slot
+// lease, and the director did not hear of every run but the last that it had
+// begun: it cannot distinguish such a run from one that never began, which goes
+// to another agent.
 func (c *crash) maybeBegun(id string, lines []execLine) bool {
 	accepted := map[int64]bool{}
 	for _, e := range c.j.all() {
@@ -176,8 +177,8 @@ func (c *crash) maybeBegun(id string, lines []execLine) bool {
 	return c.silence && !slices.ContainsFunc(lines[:len(lines)-1], func(l execLine) bool { return accepted[l.Fence] })
 }
 
-// wantOrder: of two tasks that were never requeued, the one that was
-// acknowledged before the other was sent is claimed first.
+// wantOrder: if neither of two tasks was requeued, and one was acknowledged
+// before the other was sent, it is claimed first.
 func (c *crash) wantOrder() {
 	c.t.Helper()
 	claims, claimed := map[string]int{}, map[string]int64{}
@@ -202,9 +203,9 @@ func (c *crash) wantOrder() {
 	}
 }
 
-// disorder finds tasks that were claimed before one that had been
-// acknowledged before they were sent. claimed is the place of each claim in
-// the journal.
+// disorder finds tasks that were claimed before a task that was acknowledged
+// before they were sent. claimed is the position of each claim in the
+// journal.
 func disorder(tasks []sent, claimed map[string]int64) []string {
 	tasks = slices.SortedFunc(slices.Values(tasks), func(a, b sent) int { return cmp.Compare(claimed[a.id], claimed[b.id]) })
 	var faults []string
@@ -243,13 +244,13 @@ func (c *crash) wantQuietLogOf(p *process) {
 	}
 }
 
-// The checks find what they look for.
+// The checks detect planted faults.
 func TestTheChecksOfTheCrashTest(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	line := func(id, event string, pid, s int) execLine {
 		return execLine{QueueID: id, TaskID: id, Event: event, PID: pid, At: at(s)}
 	}
-	died := deaths{7: {at(5), at(9)}} // the system gives a number again
+	died := deaths{7: {at(5), at(9)}} // the PID was reused
 	for name, c := range map[string]struct {
 		lines []execLine
 		fault bool
@@ -273,7 +274,7 @@ func TestTheChecksOfTheCrashTest(t *testing.T) {
 		faults  int
 	}{
 		{map[string]int64{"a": 1, "b": 2, "c": 3}, 0},
-		{map[string]int64{"a": 1, "b": 3, "c": 2}, 0}, // b and c were sent side by side
+		{map[string]int64{"a": 1, "b": 3, "c": 2}, 0}, // b and c were sent concurrently
 		{map[string]int64{"a": 2, "b": 1, "c": 3}, 1},
 		{map[string]int64{"a": 3, "b": 1, "c": 2}, 2},
 	} {

@@ -21,7 +21,7 @@ import (
 )
 
 // The crash test: tasks are submitted while director and agents are killed
-// with kill -9 at random and started again.
+// with kill -9 at random and restarted.
 const (
 	crashAgents     = 3
 	crashSubmitters = 4
@@ -31,22 +31,21 @@ const (
 type sent struct {
 	id     string
 	onLost string
-	cancel bool      // someone asked for its end
+	cancel bool      // a cancel was requested
 	before time.Time // when it was first sent
 	after  time.Time // when it was acknowledged
 }
 
-// role is a process that is killed and started again with the same command
-// line.
+// role is a process that is killed and restarted with the same command line.
 type role struct {
 	b    *box
 	name string
 	env  []string
 	args []string
-	// program is what is started; "" is the binary under test.
+	// program is the program to start; "" is the binary under test.
 	program string
 	p       *process
-	all     []*process // this one and those before
+	all     []*process // this one and the earlier ones
 	died    deaths
 }
 
@@ -55,15 +54,15 @@ func (r *role) start() {
 	r.all = append(r.all, r.p)
 }
 
-// stop ends it as a service manager does, once it serves: one that has just been
-// started again is ended by the signal itself.
+// stop stops it as a service manager does, once it serves: a process that has
+// just started dies of the signal itself.
 func (r *role) stop() {
 	r.p.prints("Signalbox ")
 	r.p.stop()
 }
 
-// untilServes starts it again, as a service manager does, where it ended because
-// its store could not be reached when it started.
+// untilServes restarts it, as a service manager does, if it exited because its
+// store was unreachable at the start.
 func (r *role) untilServes() {
 	for !r.p.printed("Signalbox ") {
 		select {
@@ -81,7 +80,7 @@ func (r *role) kill() {
 	r.died.add(r.p.pid())
 }
 
-// crash is one run of the crash test.
+// crash is a run of the crash test.
 type crash struct {
 	*box
 	c         *client.Client
@@ -89,7 +88,7 @@ type crash struct {
 	directors []*role
 	agents    []*role
 	j         *journal
-	silence   bool // agents may be silent for longer than a slot lasts
+	silence   bool // agents may be silent for longer than the slot lease
 
 	mu    sync.Mutex
 	tasks []sent
@@ -125,7 +124,7 @@ func TestNothingIsLostWhenEverythingIsKilled(t *testing.T) {
 	}
 }
 
-// seedOf is the seed of a test's random choices, which it logs.
+// seedOf returns the seed of a test's random choices, and logs it.
 func seedOf(t *testing.T) uint64 {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("SIGNALBOX_SEED"); text != "" {
@@ -151,15 +150,15 @@ func newCrash(t *testing.T) *crash {
 	return c
 }
 
-// patientLimits let everything wait and nothing be given up: an agent that is
-// down refuses connections, which costs attempts, and these tests are about
-// what is lost.
+// patientLimits make everything wait and nothing give up: an agent that is
+// down refuses connections, which costs attempts, but these tests are about
+// lost tasks.
 func (c *crash) patientLimits() {
 	c.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
 	c.vars["SIGNALBOX_QUEUE_MAX_ATTEMPTS"] = "1000"
 }
 
-// addDirector starts one more, and returns its URL.
+// addDirector starts another director and returns its URL.
 func (c *crash) addDirector(name string, args []string) string {
 	addr := freePort(c.t)
 	r := &role{b: c.box, name: name, died: deaths{}}
@@ -170,8 +169,8 @@ func (c *crash) addDirector(name string, args []string) string {
 	return "http://" + addr
 }
 
-// addAgent starts one more, whose folder lies in dir. Its log of executions
-// does not: it is the evidence, not what is tried.
+// addAgent starts another agent, whose folder is in dir. Its log of
+// executions is not: it is evidence, not under test.
 func (c *crash) addAgent(name, url, dir string) { c.addAgentAt(name, url, dir, freePort(c.t)) }
 
 func (c *crash) addAgentAt(name, url, dir, addr string) {
@@ -184,7 +183,7 @@ func (c *crash) addAgentAt(name, url, dir, addr string) {
 
 func (c *crash) execLogOf(r *role) string { return filepath.Join(c.root, "exec-"+r.name+".jsonl") }
 
-// submitMany submits so many tasks.
+// submitMany submits n tasks.
 func (c *crash) submitMany(who, n int) {
 	c.submitWhile(who, func(i int) bool { return i < n })
 }
@@ -204,8 +203,8 @@ func (c *crash) submitWhile(who int, more func(i int) bool) {
 	}
 }
 
-// room waits until few tasks wait, so that the end does not take longer than
-// the faults, and reports whether more are wanted.
+// room waits until only few tasks wait, so that the test does not take longer
+// than the faults, and reports whether more are wanted.
 func (c *crash) room(over *atomic.Bool, most int) bool {
 	for !over.Load() && !c.t.Failed() {
 		c.mu.Lock()
@@ -218,7 +217,7 @@ func (c *crash) room(over *atomic.Bool, most int) bool {
 	return false
 }
 
-// submitOne submits a task until it is acknowledged, each time with the same
+// submitOne submits a task until it is acknowledged, always with the same
 // key.
 func (c *crash) submitOne(by *client.Client, s sent, prompt string) (sent, bool) {
 	s.before = time.Now()
@@ -228,7 +227,7 @@ func (c *crash) submitOne(by *client.Client, s sent, prompt string) (sent, bool)
 	var err error
 	testkit.Within(10*long, func() bool {
 		got, err = by.Submit(c.t.Context(), req, opts)
-		return !awayFor(err) // else the director is down, or its store: the same once more
+		return !awayFor(err) // otherwise the director or its store is down: retry
 	})
 	if err != nil {
 		c.t.Errorf("%s: %v", prompt, err)
@@ -241,14 +240,14 @@ func (c *crash) submitOne(by *client.Client, s sent, prompt string) (sent, bool)
 	return s, true
 }
 
-// awayFor reports whether nobody could take a submit just now.
+// awayFor reports whether a submit could not be accepted at the time.
 func awayFor(err error) bool {
 	code := client.Code(err)
 	return client.IsUnreachable(err) || code == string(signalbox.CodeStoreFailed) || code == string(signalbox.CodeUnavailable)
 }
 
-// wreck kills somebody each time some more things have happened, until most
-// tasks have ended. It returns how often.
+// wreck kills a process each time some more events have happened, until most
+// tasks have ended. It returns the number of kills.
 func (c *crash) wreck(tasks int) int {
 	kills := 0
 	for !c.t.Failed() {
@@ -256,8 +255,8 @@ func (c *crash) wreck(tasks int) int {
 		if ends(events) > tasks*9/10 {
 			break
 		}
-		// Events are the clock: so the kills hit all phases, fast machine or
-		// slow. Where nothing happens, because too much is dead, time passes.
+		// Events are the clock, so that kills hit all phases on fast and slow
+		// machines. If nothing happens because too much is down, time passes.
 		next := len(events) + 1 + c.rng.IntN(60)
 		c.j.await(2*time.Second, func(e []api.Event) bool { return len(e) >= next })
 		victims := []*role{c.directors[c.rng.IntN(len(c.directors))]}
@@ -269,7 +268,7 @@ func (c *crash) wreck(tasks int) int {
 			victims = append(victims, agent)
 		case 2, 3, 4: // an agent
 			victims = []*role{agent}
-		case 5, 6, 7: // an agent that has just begun with a task
+		case 5, 6, 7: // an agent that has just begun a task
 			c.j.await(time.Second, func(e []api.Event) bool {
 				last := e[len(e)-1]
 				return len(e) > next && last.Kind == "accept" && last.Agent == agent.name
@@ -281,7 +280,7 @@ func (c *crash) wreck(tasks int) int {
 			v.kill()
 			kills++
 		}
-		time.Sleep(time.Duration(c.rng.IntN(200)) * time.Millisecond) // they are down for a while
+		time.Sleep(time.Duration(c.rng.IntN(200)) * time.Millisecond) // the downtime
 		for _, v := range victims {
 			v.start()
 		}
@@ -292,7 +291,7 @@ func (c *crash) wreck(tasks int) int {
 	return kills
 }
 
-// ends counts the tasks that have ended.
+// ends counts the ended tasks.
 func ends(events []api.Event) int {
 	n := 0
 	for _, e := range events {
@@ -303,8 +302,8 @@ func ends(events []api.Event) int {
 	return n
 }
 
-// quiet waits until the journal that the test follows holds all that has
-// happened: as many ends as tasks.
+// quiet waits until the test's journal contains everything that has happened:
+// as many ends as tasks.
 func (c *crash) quiet() {
 	c.t.Helper()
 	if !c.j.await(long, func(events []api.Event) bool { return ends(events) >= len(c.tasks) }) {

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// withDemo gives the box a temporary folder of its own and returns the one
-// that a demo makes there.
+// withDemo gives the box its own temporary folder, and returns the folder
+// that a demo creates there.
 func (b *box) withDemo() string {
 	b.t.Helper()
 	tmp := filepath.Join(b.root, "tmp")
@@ -31,11 +31,11 @@ func (b *box) withDemo() string {
 func (b *box) demo() *process {
 	b.t.Helper()
 	p := b.serve("demo", "--pace", "1h")
-	p.prints("From another terminal: " + binary + " top · ") // no signalbox is on PATH here
+	p.prints("From another terminal: " + binary + " top · ") // signalbox is not on PATH here
 	return p
 }
 
-// waiter waits until a call stands in the line of a tool queue.
+// waiter waits until a call waits in a tool queue.
 func (b *box) waiter(c *client.Client, queue string) (w api.ToolWaiter) {
 	b.t.Helper()
 	b.until("a call waits for "+queue, func() bool {
@@ -78,9 +78,9 @@ func (b *box) unended(c *client.Client) (ids []string, running []string) {
 
 var recovered = regexp.MustCompile(`Recovered: (\d+) waiting · (\d+) running, taken up where they are`)
 
-// The demo: its address answers, one task visibly waits for capacity and says
-// why; killed and started again it reports what it recovered, and nothing is
-// lost; a clean end leaves no process and no folder.
+// The demo: its address answers, and one task visibly waits for capacity with
+// the reason. After a kill and a restart it reports what it recovered, and
+// nothing is lost. A clean end leaves no process and no folder.
 func TestDemo(t *testing.T) {
 	b := newBox(t)
 	folder := b.withDemo()
@@ -146,8 +146,8 @@ func TestDemo(t *testing.T) {
 	b.until("no process is left", func() bool { return len(b.living()) == 0 })
 }
 
-// A person wedges an agent and undoes it. A demo that is killed meanwhile, and
-// one that is left, leave nothing that hangs.
+// A user stops an agent and continues it. Neither a demo that is killed
+// meanwhile nor one that is left leaves a stopped process.
 func TestDemoKeys(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("the test asks /proc whether a process is stopped, which this machine lacks")
@@ -192,7 +192,7 @@ func TestDemoKeys(t *testing.T) {
 	b.until("no process is left", func() bool { return len(b.living()) == 0 })
 }
 
-// stopped counts the agents that are stopped.
+// stopped counts the stopped agents.
 func (b *box) stopped(folder string) (n int) {
 	b.t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "data", "agents", "*", "agent.json"))
@@ -213,8 +213,8 @@ func (b *box) stopped(folder string) (n int) {
 	return n
 }
 
-// What stands in a demo's place in the common temporary folder and is not its
-// own is not touched.
+// A file of another user at the demo's path in the shared temporary folder is
+// not touched.
 func TestDemoFolder(t *testing.T) {
 	b := newBox(t)
 	folder := b.withDemo()
@@ -251,7 +251,7 @@ func TestDemoFolder(t *testing.T) {
 	again.prints("The demo before this one kept its data. Found: ")
 	again.kill()
 
-	// What cannot be taken up is left alone, and the way out is said.
+	// Data that cannot be opened is left alone, and the error says what to do.
 	if err := os.WriteFile(filepath.Join(folder, "data", "signalbox.db"), []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// git runs git in a folder, with no configuration but its own, and returns what it prints.
+// git runs git in a folder with its own configuration only, and returns the output.
 func (b *box) git(dir, in string, args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(onPath(b.t, "git"), append([]string{"-C", dir, "-c", "user.name=Test", "-c", "user.email=test@example.com"}, args...)...)
@@ -24,8 +24,8 @@ func (b *box) git(dir, in string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The patch that signalbox diff prints makes of a clean clone what the run has left: text that is
-// no UTF-8, a binary file, a renamed one, and more than the director keeps.
+// The patch of signalbox diff turns a clean clone into what the run left, including text that is
+// not UTF-8, a binary file, a renamed file, and more than the director keeps.
 func TestDiffAppliesToACleanClone(t *testing.T) {
 	b := newBox(t)
 	b.withSystemPath()
@@ -92,7 +92,7 @@ echo done
 		}
 	}
 
-	agent.kill() // what it keeps is out of reach
+	agent.kill() // its data is unreachable
 	cut := b.cli("diff", big.QueueID)
 	begin, _, latin := strings.Cut(cut.out, "diff --git a/latin.txt")
 	if cut.code != 1 || !strings.Contains(cut.err, "this is not the whole patch") || !latin || !strings.HasPrefix(second.out, begin) || strings.Contains(cut.out, "long.txt") {
@@ -102,7 +102,7 @@ echo done
 		t.Errorf("the small patch is %q without the agent", got.out)
 	}
 
-	b.pulling("far", director.url, "--workdir", far, // as on another host: it asks for its tasks
+	b.pulling("far", director.url, "--workdir", far, // as on another host: it pulls
 		"--", "/bin/sh", script, "{prompt}")
 	pulled := b.completed(c, b.submit(c, api.SubmitRequest{Prompt: "small", Agent: "far"}))
 	if got := b.want(0, "diff", pulled.QueueID).out; got != first.out {

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Three directors over one server, ten agents, and a plain balancer before
-// them, while directors, agents and the server are killed at random.
+// Three directors over one server, ten agents, and a plain load balancer,
+// while directors, agents and the server are killed at random.
 const (
 	fireTasks     = 20_000 // in make soak
 	fireQuick     = 120    // in make test
@@ -23,7 +23,7 @@ const (
 	fireAgents    = 10
 )
 
-// fireServer is a server of a store that can be killed and started again, and
+// fireServer is a store's server that can be killed and restarted, and
 // stopped for a while.
 type fireServer interface {
 	Kill() error
@@ -89,7 +89,7 @@ func newFire(t *testing.T, url string) *crash {
 		url := c.addDirector(name, []string{"--instance", name, "--data", filepath.Join(c.root, name)})
 		addrs = append(addrs, strings.TrimPrefix(url, "http://"))
 	}
-	c.vars["SIGNALBOX_TOKEN"], c.vars["SIGNALBOX_PROOF"] = c.token(), "off" // the balancer is nobody's director, and proves nothing
+	c.vars["SIGNALBOX_TOKEN"], c.vars["SIGNALBOX_PROOF"] = c.token(), "off" // the balancer is not a director and cannot prove itself
 	front := newBalancer(t, addrs...)
 	for n := range fireAgents {
 		c.addAgent(fmt.Sprintf("demo-%d", n), front.url, c.root)
@@ -102,8 +102,8 @@ func newFire(t *testing.T, url string) *crash {
 // testKey is the secret key of directors that share a store.
 const testKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// restart kills the server now and then, after so many more things happened,
-// and starts it again. It returns how often.
+// restart kills the server each time some more events have happened, and
+// restarts it. It returns the number of kills.
 func (c *crash) restart(server fireServer, stop <-chan struct{}) int {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for n := 0; ; n++ {
@@ -119,7 +119,7 @@ func (c *crash) restart(server fireServer, stop <-chan struct{}) int {
 			c.t.Errorf("kill the server: %v", err)
 			return n
 		}
-		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond) // it is down for a while
+		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond) // the downtime
 		if err := server.Start(); err != nil {
 			c.t.Errorf("start the server again: %v", err)
 			return n

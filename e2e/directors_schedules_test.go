@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Three directors over one server, many schedules, and a kill around the
-// instant: each instant of each schedule is one firing and one task.
+// Three directors over one server, many schedules, and a kill at the firing
+// time: each time of each schedule gives one firing and one task.
 func TestThreeDirectorsFireEachInstantOnce(t *testing.T) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_STORE"] = testserver.NewPostgres(t, testserver.PostgresOptions{}).Database(t)
@@ -28,9 +28,9 @@ func TestThreeDirectorsFireEachInstantOnce(t *testing.T) {
 		directors = append(directors, p)
 	}
 	c := b.client("http://" + addrs[0])
-	// Cron knows no faster minute. What fires before is not ended by anybody,
-	// and would hold the instant of this test: the schedules are made where no
-	// minute ends among them.
+	// The finest cron interval is a minute. A task of an earlier firing is never
+	// ended and would block the firing under test, so the schedules are created
+	// within a single minute.
 	sleepUntil(minuteAfter(time.Now().Add(20 * time.Second)).Add(-time.Minute))
 	instant := minuteAfter(time.Now())
 	const schedules = 40
@@ -61,19 +61,19 @@ func TestThreeDirectorsFireEachInstantOnce(t *testing.T) {
 					firings, made = firings+1, f.QueueID != ""
 				}
 			}
-			return made // the one that was killed is taken up within half a minute
+			return made // the killed director's work is taken over within half a minute
 		})
 		tasks, err := c.Search(b.ctx(), "job:"+name, client.SearchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if firings != 1 || len(tasks.Tasks) != 1 { // nobody runs it: the next instant is held behind it
+		if firings != 1 || len(tasks.Tasks) != 1 { // the task never ends, so that the next firing is blocked by it
 			t.Errorf("%s: %d firings of the instant, %d tasks", name, firings, len(tasks.Tasks))
 		}
 	}
 }
 
-// minuteAfter is the first whole minute after a time.
+// minuteAfter is the first full minute after a time.
 func minuteAfter(t time.Time) time.Time { return t.Truncate(time.Minute).Add(time.Minute) }
 
 func sleepUntil(t time.Time) {

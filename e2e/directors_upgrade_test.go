@@ -15,16 +15,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// The version of the program under test, and those that it is upgraded to.
-// They are of one length, so that one build is enough: the others are copies in
-// which the number is another one.
+// The version of the program under test, and those to which it is upgraded.
+// They have the same length, so that one build is enough: the others are copies
+// with another version number.
 const (
 	olderVersion = "901.4.0"
 	newerVersion = "901.4.1"
 	minorVersion = "901.5.0"
 )
 
-// releases are the program and copies of it as two later releases.
+// releases are the program, and copies of it as two later releases.
 func (b *box) releases() (older, newer, minor string) {
 	b.t.Helper()
 	path := func(version string) string { return filepath.Join(b.root, "signalbox-"+version) }
@@ -34,8 +34,8 @@ func (b *box) releases() (older, newer, minor string) {
 	}
 	other := func(version string) string {
 		text := bytes.ReplaceAll(program, []byte(olderVersion), []byte(version))
-		// A process that another test begins meanwhile would hold the file open for
-		// writing for a moment, and what is open so cannot be run.
+		// If another test forks at the same time, its child would briefly hold the
+		// file open for writing, and such a file cannot be executed.
 		syscall.ForkLock.RLock()
 		err := os.WriteFile(path(version), text, 0o700)
 		syscall.ForkLock.RUnlock()
@@ -50,9 +50,9 @@ func (b *box) releases() (older, newer, minor string) {
 	return binary, other(newerVersion), other(minorVersion)
 }
 
-// A rolling upgrade: while tasks flow, one director after the other is
-// replaced by the next patch. The next minor may not join while an old one
-// lives.
+// A rolling upgrade: while tasks are submitted, the directors are replaced
+// one by one by the next patch release. The next minor release may not join
+// while an old director is alive.
 func TestRollingUpgradeLosesNothing(t *testing.T) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_STORE"] = testserver.NewPostgres(t, testserver.PostgresOptions{}).Database(t)
@@ -74,7 +74,7 @@ func TestRollingUpgradeLosesNothing(t *testing.T) {
 	if refused.exits() == 0 || !strings.Contains(refused.err.text(), "only versions of one minor run side by side") {
 		t.Errorf("a director of the next minor said: %s", refused.err.text())
 	}
-	b.vars["SIGNALBOX_TOKEN"], b.vars["SIGNALBOX_PROOF"] = b.token(), "off" // the balancer is nobody's director, and proves nothing
+	b.vars["SIGNALBOX_TOKEN"], b.vars["SIGNALBOX_PROOF"] = b.token(), "off" // the balancer is not a director and cannot prove itself
 	front := newBalancer(t, addrs...)
 	for _, name := range []string{"coder-1", "coder-2"} {
 		b.agent(name, front.url)
@@ -126,7 +126,7 @@ func alive(list []api.Director, version string) int {
 	return n
 }
 
-// submitUntil submits one task after the other, each until it is acknowledged.
+// submitUntil submits one task after another, each until it is acknowledged.
 func (b *box) submitUntil(c *client.Client, stop <-chan struct{}) (ids []string) {
 	for {
 		key := client.NewIdempotencyKey()

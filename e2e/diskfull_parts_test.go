@@ -19,10 +19,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Full disks of the parts beside the director's store.
+// Full disks of parts other than the director's store.
 
-// An agent whose disk is full ends what it runs, and says how; it takes nothing
-// that it could not remember, which costs no task its life; and goes on when
+// An agent with a full disk ends its runs with the reason, accepts no task that
+// it could not record, which costs the task no attempt, and continues when
 // there is space again.
 func TestDiskFullOfAnAgent(t *testing.T) {
 	disk := testdisk.New(t, "size=8m,mode=0755")
@@ -58,8 +58,8 @@ func TestDiskFullOfAnAgent(t *testing.T) {
 	b.executedOnce(next)
 }
 
-// Of two agents, the one whose disk is full spoils nothing: every task completes
-// at the other, and health names the sick one within 5 s.
+// One of two agents has a full disk: every task completes at the other, and
+// health names the failing agent within 5 s.
 func TestDiskFullOfOneAgentOfTwo(t *testing.T) {
 	t.Run("called", func(t *testing.T) { diskFullOfOneOfTwo(t) })
 	t.Run("pulling", func(t *testing.T) { diskFullOfOneOfTwo(t, "--pull") })
@@ -96,8 +96,8 @@ func diskFullOfOneOfTwo(t *testing.T, flags ...string) {
 	}
 }
 
-// A tool's task that ends while nothing can be stored is not forgotten, and
-// does not run again: its end is stored once there is space.
+// A tool's task that ends while nothing can be stored is not forgotten and
+// not run again: its end is stored once there is space.
 func TestDiskFullAsAToolsTaskEnds(t *testing.T) {
 	disk := testdisk.New(t, "size=8m,mode=0755")
 	m := newBox(t)
@@ -114,7 +114,7 @@ func TestDiskFullAsAToolsTaskEnds(t *testing.T) {
 	b.until("it runs", func() bool { return begun() == 1 })
 	balloon := filepath.Join(disk, "balloon")
 	testdisk.Fill(t, balloon)
-	// A log that has grown before has room in it; this fills it too.
+	// A log that has grown has free space within; this fills that too.
 	refused := false
 	for n := 0; n < 3000 && !refused && !b.d.over(); n++ {
 		_, err := submitOnce(b.box, b.d.url, fmt.Sprintf("task %d %s", n, strings.Repeat("x", 4000)))
@@ -151,9 +151,9 @@ func TestDiskFullOfRedis(t *testing.T) {
 	fullServer(t, disk, server.URL(), server)
 }
 
-// fullServer: a director whose store's server has a full disk refuses, and says
-// why; what it acknowledged is there when the server has space and runs again,
-// which the director notices by itself.
+// fullServer: if the disk of the store's server is full, a director refuses
+// tasks with the reason. Acknowledged tasks still exist when the server has
+// space and runs again, which the director notices by itself.
 func fullServer(t *testing.T, disk, store string, server fireServer) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_STORE"], b.vars["SIGNALBOX_SECRET_KEY"] = store, testKey
@@ -177,7 +177,7 @@ func fullServer(t *testing.T, disk, store string, server fireServer) {
 	if err := os.Remove(balloon); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Start(); err != nil { // it may have ended itself
+	if err := server.Start(); err != nil { // it may have exited by itself
 		t.Fatal(err)
 	}
 	b.until("the director is ready again", func() bool {

@@ -16,15 +16,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testdisk"
 )
 
-// A full disk: nothing is acknowledged that was not stored, what was is still
-// there, and all goes on once there is space again.
+// With a full disk nothing is acknowledged without being stored, stored tasks
+// are kept, and everything continues once there is space again.
 func TestDiskFull(t *testing.T) {
 	b := newBox(t)
 	if err := os.Mkdir(b.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	testdisk.Mount(t, b.data, "size=8m")
-	t.Cleanup(b.sweep) // before the disk goes
+	t.Cleanup(b.sweep) // before the disk is unmounted
 	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
 	addr := freePort(t)
 	director := b.director("--addr", addr)
@@ -33,8 +33,8 @@ func TestDiskFull(t *testing.T) {
 	balloon := filepath.Join(b.data, "balloon")
 	testdisk.Fill(t, balloon)
 
-	// A submit that finds no space is refused, or the director ends because
-	// it cannot tell what was stored; it never says 201.
+	// Without space a submit is refused, or the director exits because the
+	// outcome of a write is unknown; it never answers 201.
 	refused := false
 	for n := range 3000 {
 		got, err := submitOnce(b, director.url, fmt.Sprintf("task %d %s", n, strings.Repeat("x", 4000)))
@@ -49,7 +49,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("a full disk was answered with %d: %v", answer.Status, err)
 		case errors.As(err, &answer):
 			full := answer.Status == http.StatusInsufficientStorage && answer.Code() == "store_full" && strings.Contains(answer.Body.Hint, "make room on the disk")
-			if !full && answer.Status != http.StatusInternalServerError { // 500: it cannot tell, and ends
+			if !full && answer.Status != http.StatusInternalServerError { // 500: the outcome is unknown, and it exits
 				t.Errorf("the submitter is told %+v", answer)
 			}
 			director.says("disk is full") // the cause is for the operator
@@ -82,7 +82,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// submitOnce submits without any retry.
+// submitOnce submits without retries.
 func submitOnce(b *box, url, text string) (api.SubmitResponse, error) {
 	c, err := client.New(url, client.Options{Tries: 1, Token: b.token()})
 	if err != nil {
@@ -91,7 +91,7 @@ func submitOnce(b *box, url, text string) (api.SubmitResponse, error) {
 	return c.Submit(b.ctx(), prompt(text), client.SubmitOptions{})
 }
 
-// allThere: every id that was acknowledged is a task, and there is no other.
+// allThere: every acknowledged ID is a task, and there are no other tasks.
 func (b *box) allThere(url string, ids []string) {
 	b.t.Helper()
 	c := b.client(url)

@@ -1,6 +1,6 @@
-// Package e2e_test drives the real binary from outside: processes on free
-// loopback ports, folders and homes of their own, the real command line and
-// the public client. Nothing in it knows how the program works inside.
+// Package e2e_test tests the real binary from outside: processes on free
+// loopback ports with their own folders and homes, the real command line and
+// the public client. It does not depend on the program's internals.
 //
 //	box_test.go      a machine of its own for each test: start, ask, clean up
 //	process_test.go  a process and what it prints
@@ -26,14 +26,14 @@
 //	pages_tab_test.go    what a person finds and does in a page
 //	pages_stage_test.go  a director with agents and tools to look at
 //
-// and for a provider's limits:
+// and for the limits of a provider:
 //
 //	limits_provider_test.go  a provider that refuses a login for a while, and keeps
 //	                         what it was asked
 //	limits_rig_test.go       directors and agents with real CLIs that spend it, and what
 //	                         is to be true of every limit
 //
-// The other files hold the tests, by theme. SIGNALBOX_SEED=N repeats the
-// random choices of the crash tests, SIGNALBOX_SOAK=1 makes them, the rush of
+// The other files have the tests, by topic. SIGNALBOX_SEED=N repeats the
+// random choices of the crash tests. SIGNALBOX_SOAK=1 makes them, the rush of
 // twenty sessions and the kills of commands ten times as long.
 package e2e_test

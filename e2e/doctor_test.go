@@ -15,19 +15,19 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// doctorOf runs doctor and wants its exit code.
+// doctorOf runs doctor and expects an exit code.
 func (b *box) doctorOf(code int, args ...string) string {
 	b.t.Helper()
 	return b.want(code, append([]string{"doctor"}, args...)...).out
 }
 
-// Doctor finds what is wrong with a real director from outside: a proxy that
-// holds events back, an agent whose clock is off; and, when the director has
-// gone, it looks at what it left.
+// Doctor finds problems of a real director from outside: a buffering proxy
+// and an agent whose clock is off. When the director is down, it inspects the
+// data that it left.
 func TestDoctor(t *testing.T) {
 	b := newBox(t)
 	d := b.director()
-	b.vars["SIGNALBOX_ADDR"] = "127.0.0.1:0" // whoever has the usual port is not of this test
+	b.vars["SIGNALBOX_ADDR"] = "127.0.0.1:0" // another process may use the default port
 	b.agent("coder", d.url)
 	said := b.doctorOf(0, "--director", d.url)
 	for _, part := range []string{"durability disk", "its rows agree", "the director may open", "the clock of the director's host was not set", "agents: asked: 1", "events come one by one"} {
@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("want %q in\n%s", part, said)
 		}
 	}
-	// What is in between is named by hand: so is the token for it, and it cannot prove that it knows that.
+	// The proxy is named explicitly: so is its token, and it cannot prove that it knows that.
 	b.vars["SIGNALBOX_TOKEN"], b.vars["SIGNALBOX_PROOF"] = b.token(), "off"
 	to, err := url.Parse(d.url)
 	if err != nil {
@@ -79,8 +79,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// passing is a proxy; one that holds back gives an answer away when it is whole
-// or 4 MiB long.
+// passing is a proxy; with hold it buffers a response until it is complete or has
+// 4 MiB.
 func passing(to *url.URL, hold bool) http.Handler {
 	p := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	if hold {
@@ -94,7 +94,7 @@ func passing(to *url.URL, hold bool) http.Handler {
 	return p
 }
 
-// held is a body of which nothing is seen before its end.
+// held is a body that is delivered only at its end.
 type held struct {
 	from io.ReadCloser
 	all  *bytes.Reader
@@ -113,7 +113,7 @@ func (h *held) Read(b []byte) (int, error) {
 
 func (h *held) Close() error { return h.from.Close() }
 
-// fakeStatus is an agent of another make whose clock is off.
+// fakeStatus is a third-party agent whose clock is off.
 func fakeStatus(t *testing.T, off time.Duration) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -125,7 +125,7 @@ func fakeStatus(t *testing.T, off time.Duration) string {
 	return srv.URL
 }
 
-// Nothing is wrong with what up has made for its own agents.
+// What up created for its own agents has no problems.
 func TestDoctorOfANewUp(t *testing.T) {
 	b := newBox(t)
 	b.up()

@@ -20,28 +20,28 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// pointed is the binary with failpoints, built for the first who needs it.
+// pointed is the binary with failpoints, built on first use.
 var pointed = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(binary), "signalbox-failpoints")
 	return path, buildSignalbox(path, olderVersion, "-tags", "failpoints")
 })
 
-// failing is a director, an agent and a scheduler, in which each failpoint does
-// one thing, once.
+// failing is a director, an agent and a scheduler, in which each failpoint
+// fires once with one action.
 type failing struct {
 	*box
 	c         *client.Client
 	j         *journal
-	url, jobs string // of the director, of the scheduler
+	url, jobs string // of the director; of the scheduler
 	director  *role
 	agent     *role
 	scheduler *role
 	armed     map[string]failpoint.Action
-	over      chan struct{} // closed when nobody is started again
+	over      chan struct{} // closed when processes are no longer restarted
 	kept      sync.WaitGroup
 
 	mu     sync.Mutex
-	acked  []string // tasks
+	acked  []string // acknowledged tasks
 	deaths int
 }
 
@@ -56,7 +56,7 @@ func newFailing(t *testing.T, rng *rand.Rand, round int) *failing {
 	for i, point := range failpoint.Points() {
 		actions := failpoint.Actions(point)
 		n := rng.IntN(len(actions))
-		if round >= 0 { // each action in its turn
+		if round >= 0 { // each action in turn
 			n = (i + round) % len(actions)
 		}
 		f.armed[point] = actions[n]
@@ -88,7 +88,7 @@ func (f *failing) role(program, name string, args []string) *role {
 	return &role{b: f.box, name: name, args: args, program: program, died: deaths{}}
 }
 
-// fired is what the points have done, by point.
+// fired returns the actions that have fired, by failpoint.
 func (f *failing) fired() map[string]failpoint.Action {
 	done := map[string]failpoint.Action{}
 	text, err := os.ReadFile(filepath.Join(f.root, "fired"))
@@ -102,7 +102,8 @@ func (f *failing) fired() map[string]failpoint.Action {
 	return done
 }
 
-// left is what has not fired yet, as the environment has it.
+// left returns what has not fired yet, in the form of the environment
+// variable.
 func (f *failing) left() string {
 	done := f.fired()
 	var list []string
@@ -114,8 +115,8 @@ func (f *failing) left() string {
 	return strings.Join(list, ",")
 }
 
-// keep starts a process, and starts it again whenever it has died, with the
-// points that are left.
+// keep starts a process, and restarts it whenever it has died, with the
+// remaining failpoints.
 func (f *failing) keep(r *role) {
 	r.env = []string{failpoint.EnvPoints + "=" + f.left()}
 	r.start()
@@ -137,14 +138,14 @@ func (f *failing) keep(r *role) {
 	})
 }
 
-// failStep is a part of the scenario: it is done again and again until the points
-// that it is there for have fired.
+// failStep is a part of the scenario: it is repeated until its failpoints have
+// fired.
 type failStep struct {
-	names []string // of points, without before and after
+	names []string // of failpoints, without before and after
 	do    func(context.Context, int) error
 }
 
-// points are those of a step.
+// points are the failpoints of a step.
 func (s *failStep) points() (all []string) {
 	for _, name := range s.names {
 		all = append(all, name+".before", name+".after")
@@ -152,7 +153,7 @@ func (s *failStep) points() (all []string) {
 	return all
 }
 
-// until does a step until its points have fired.
+// until repeats a step until its failpoints have fired.
 func (f *failing) until(ctx context.Context, name string, s *failStep) {
 	n, last := 0, error(nil)
 	var missing []string

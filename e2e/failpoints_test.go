@@ -19,21 +19,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// TestFailpoints: director, agent and scheduler go wrong at each failpoint once,
-// in the midst of all that they do, and most of the time die there. Nothing that
-// was acknowledged is lost or doubled, and everything comes to its end. A point
-// that never fired fails the test. A long run has each action at each point.
+// TestFailpoints: director, agent and scheduler fail at each failpoint once, in
+// the middle of their work, and usually crash there. No acknowledged task is
+// lost or doubled, and everything ends. A failpoint that never fired fails the
+// test. In a long run each action fires at each failpoint.
 func TestFailpoints(t *testing.T) {
 	if !soak.On() {
 		failOnce(t, -1)
 		return
 	}
-	for round := range 5 { // as many as a point has actions, at most
+	for round := range 5 { // the maximum number of actions of a failpoint
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { failOnce(t, round) })
 	}
 }
 
-// Every failpoint is in the scenario, and the scenario names none that is not.
+// The scenario contains exactly the existing failpoints.
 func TestScenarioNamesEveryFailpoint(t *testing.T) {
 	var named []string
 	for _, s := range (&failing{}).scenario() {
@@ -75,7 +75,7 @@ func failOnce(t *testing.T, round int) {
 		time.Since(begun).Round(time.Second), counts, f.deaths, len(f.acked))
 }
 
-// settle lets all come to its end, with nothing that goes wrong any more.
+// settle lets everything end, without further failures.
 func (f *failing) settle() {
 	for _, id := range f.acked {
 		f.end(f.c, id)
@@ -94,7 +94,7 @@ func (f *failing) settle() {
 }
 
 // check: each acknowledged task was submitted once and ended once, and the agent
-// never ran two in one slot.
+// never ran two tasks in one slot.
 func (f *failing) check() {
 	submits, ends := map[string]int{}, map[string]int{}
 	for _, e := range f.j.all() {
@@ -112,14 +112,14 @@ func (f *failing) check() {
 		}
 	}
 	lines := slices.DeleteFunc(executions(f.t, f.execLog()), func(l execLine) bool {
-		return !slices.Contains(f.acked, l.QueueID) // isolated runs have slots of their own, which the log does not tell apart
+		return !slices.Contains(f.acked, l.QueueID) // isolated runs have slots of their own, which the log does not distinguish
 	})
 	for _, fault := range overlaps(lines, f.agent.died) {
 		f.t.Error(fault)
 	}
 }
 
-// submitted submits a task, until it is acknowledged.
+// submitted submits a task until it is acknowledged.
 func (f *failing) submitted(ctx context.Context, req api.SubmitRequest) (string, error) {
 	if req.Agent == "" {
 		req.Agent = "demo" // the plain one ends nothing by itself
@@ -147,7 +147,7 @@ func (f *failing) running(ctx context.Context, text string) (string, error) {
 	return id, err
 }
 
-// scenario is all that is done. Steps go on side by side.
+// scenario has all steps. They run concurrently.
 func (f *failing) scenario() map[string]failStep {
 	all := f.lives()
 	for name, s := range f.rights() {
@@ -156,7 +156,7 @@ func (f *failing) scenario() map[string]failStep {
 	return all
 }
 
-// lives are the steps of tasks.
+// lives are the steps about tasks.
 func (f *failing) lives() map[string]failStep {
 	return map[string]failStep{
 		"submit": {[]string{"store.Submit", "store.Claim", "store.Apply", "store.Wake", "store.Prune", "store.Note", "agent.offer", "agent.output", "agent.status", "agent.sessions", "answer.offer", "answer.output", "answer.status", "answer.sessions", "reply.submit"}, func(ctx context.Context, n int) error {
@@ -168,7 +168,7 @@ func (f *failing) lives() map[string]failStep {
 		}},
 		"read": {[]string{"reply.task", "reply.queue", "reply.history"}, func(ctx context.Context, n int) error {
 			if page, err := f.c.History(ctx, client.HistoryOptions{}); err == nil && len(page.Tasks) > 0 {
-				_, _ = f.c.Task(ctx, page.Tasks[0].QueueID) // the point is what fires
+				_, _ = f.c.Task(ctx, page.Tasks[0].QueueID) // only the failpoint matters
 			}
 			_, err := f.c.Queue(ctx, client.QueueOptions{})
 			return err
@@ -209,7 +209,7 @@ func (f *failing) lives() map[string]failStep {
 			return err
 		}},
 		"account": {[]string{"store.ChangeAccount"}, func(ctx context.Context, _ int) error {
-			_, err := f.c.OpenAccount(ctx, "team") // closed it would hold up the other steps
+			_, err := f.c.OpenAccount(ctx, "team") // if it stayed closed, it would block the other steps
 			return err
 		}},
 		"chat": {[]string{"reply.chat", "reply.archiveSession", "store.PutSession"}, func(ctx context.Context, n int) error {
@@ -237,7 +237,7 @@ func (f *failing) lives() map[string]failStep {
 	}
 }
 
-// rights are the steps of all else.
+// rights are all other steps.
 func (f *failing) rights() map[string]failStep {
 	return map[string]failStep{
 		"agents": {[]string{"store.PutAgent", "store.RemoveAgent", "reply.registerAgent", "reply.removeAgent", "reply.heartbeat"}, func(ctx context.Context, _ int) error {
@@ -251,7 +251,7 @@ func (f *failing) rights() map[string]failStep {
 			return err
 		}},
 		"the agent's own words": {[]string{"home.registerAgent", "home.heartbeat"}, func(ctx context.Context, _ int) error {
-			select { // it says them by itself
+			select { // it reports them by itself
 			case <-ctx.Done():
 			case <-time.After(time.Second):
 			}

@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// TestFullQueueFlow is the system test of the work-queue seed, with its steps.
+// TestFullQueueFlow is the system test of the work-queue seed, with the same
+// steps.
 func TestFullQueueFlow(t *testing.T) {
 	// 1. Build and start all components.
 	b := newBox(t)
@@ -61,7 +62,7 @@ func TestFullQueueFlow(t *testing.T) {
 	director.stop()
 }
 
-// Fields of the request travel to the agent's program.
+// Fields of the request reach the agent's program.
 func TestTheRequestReachesTheProgram(t *testing.T) {
 	b := newBox(t)
 	director := b.director()

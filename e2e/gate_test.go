@@ -10,16 +10,16 @@ import (
 )
 
 // gate is work that runs until the test lets it end: the program waits at a
-// named pipe. Opening the pipe to write succeeds only when the program has
-// come to it, so open also proves that it runs.
+// named pipe. Opening the pipe for writing succeeds only when the program has
+// reached it, so open also proves that the program runs.
 type gate struct {
 	b    *box
 	fifo string
 	held *os.File
 }
 
-// gateScript is a program that says what it does, and waits at the gate where
-// its prompt begins with the word gate.
+// gateScript is a program that prints its prompt, and waits at the gate if
+// the prompt begins with the word gate.
 const gateScript = `#!/bin/sh
 case "$1" in
 gate*) echo "at the gate"; read line <FIFO ;;
@@ -43,8 +43,8 @@ func (b *box) newGate() *gate {
 	return g
 }
 
-// fakeClaude puts a claude on PATH that speaks as the real one does, and
-// waits at the gate where the prompt begins with the word gate.
+// fakeClaude puts a claude on PATH that prints what the real one does, and
+// waits at the gate if the prompt begins with the word gate.
 func (b *box) fakeClaude() *gate {
 	g := b.newGate()
 	b.file("bin/claude", strings.ReplaceAll(claudeScript, "FIFO", g.fifo), 0o700)
@@ -64,7 +64,7 @@ esac
 echo '{"type":"result","subtype":"success","is_error":false,"result":"did '"$prompt"'","session_id":"11111111-2222-4333-8444-555555555555","usage":{"input_tokens":3,"output_tokens":4}}'
 `
 
-// arrived waits until a program stands at the gate.
+// arrived waits until a program is at the gate.
 func (g *gate) arrived() {
 	g.b.t.Helper()
 	g.b.until("a program at the gate", func() bool {
@@ -75,7 +75,7 @@ func (g *gate) arrived() {
 	g.b.t.Cleanup(func() { g.held.Close() })
 }
 
-// open lets the program that has arrived go on.
+// open lets the program at the gate continue.
 func (g *gate) open() {
 	g.b.t.Helper()
 	if _, err := g.held.WriteString("go\n"); err != nil {
@@ -84,7 +84,7 @@ func (g *gate) open() {
 	g.held.Close()
 }
 
-// holdWith submits a task that stands at the gate, and waits until it does,
+// holdWith submits a task that waits at the gate, and returns once it does
 // and the director knows.
 func (g *gate) holdWith(c *client.Client, name string) string {
 	g.b.t.Helper()

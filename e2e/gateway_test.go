@@ -18,12 +18,12 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// mcpServerEnv makes this test binary an MCP server on stdin and stdout, which
-// has a child of its own. Its value is the file in which it writes down its
+// mcpServerEnv makes this test binary an MCP server on stdin and stdout, with
+// a child process. Its value is the file in which the server records its
 // calls.
 const mcpServerEnv = "SIGNALBOX_E2E_MCP_SERVER"
 
-// serveMCP is the server's program: greet answers, hold does when it is
+// serveMCP is the server's program: greet answers at once, hold when it is
 // cancelled.
 func serveMCP(log string) error {
 	sleep, err := exec.LookPath("sleep")
@@ -54,7 +54,7 @@ func serveMCP(log string) error {
 	return s.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// tools writes a file of tools with the server above, of capacity 1, and
+// tools writes a tools file with the server above, with capacity 1, and
 // returns it with the server's log.
 func (b *box) tools() (file, log string) {
 	b.t.Helper()
@@ -91,7 +91,8 @@ func (b *box) tool(url, name string) {
 	})
 }
 
-// A gateway alone has tools and nothing else, and leaves no process behind.
+// A standalone gateway has tools and nothing else, and leaves no process
+// behind.
 func TestGatewayAlone(t *testing.T) {
 	b := newBox(t)
 	file, log := b.tools()
@@ -139,7 +140,7 @@ func scrape(t *testing.T, url string) string {
 	return string(data)
 }
 
-// bridge starts signalbox gateway --stdio and speaks to it as a client does.
+// bridge starts signalbox gateway --stdio and talks to it as a client does.
 func (b *box) bridge(progress chan<- string, args ...string) (*mcp.ClientSession, *exec.Cmd, *tape) {
 	b.t.Helper()
 	cmd := exec.Command(binary, append([]string{"gateway", "--stdio"}, args...)...)
@@ -156,8 +157,8 @@ func (b *box) bridge(progress chan<- string, args ...string) (*mcp.ClientSession
 	return session, cmd, said
 }
 
-// Programs that start their own MCP server share the director's tools, and one
-// that dies gives up what it had.
+// Programs that start their own MCP server share the director's tools. If one
+// of them dies, it releases what it held.
 func TestStdioGatewaysShareTheDirectorsTools(t *testing.T) {
 	b := newBox(t)
 	file, log := b.tools()

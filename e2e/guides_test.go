@@ -19,27 +19,27 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// Marks in the info string of a block of a guide, after its language.
+// Marks in the info string of a guide's code block, after the language.
 const (
-	runMark      = "signalbox-transcript" // commands after "$ ", and what they print
-	terminalMark = "signalbox-terminal"   // one command that stays, and what it prints while it starts
-	fileMark     = "signalbox-file"       // a file of that name, in the folder where the commands run
-	unitMark     = "signalbox-unit"       // a systemd unit of that name
+	runMark      = "signalbox-transcript" // commands after "$ ", and their output
+	terminalMark = "signalbox-terminal"   // one command that keeps running, and its output at the start
+	fileMark     = "signalbox-file"       // a file with that name, in the folder where the commands run
+	unitMark     = "signalbox-unit"       // a systemd unit with that name
 	exampleMark  = "signalbox-example"    // a part of that file of Go tests, which go test runs
-	notRunMark   = "not-run:"             // the reason follows
+	notRunMark   = "not-run:"             // followed by the reason
 )
 
-// guideBlock is a fenced block of a page.
+// guideBlock is a fenced code block of a page.
 type guideBlock struct {
 	lang, mark, arg string
 	text            string
 	line            int // of its first line in the page
 }
 
-// hiddenTerminal starts a program that a page takes for granted.
+// hiddenTerminal starts a program that a page assumes to be running.
 var hiddenTerminal = regexp.MustCompile(`^<!-- ` + terminalMark + `: (.*) -->$`)
 
-// guideBlocks reads all blocks of a page, in order.
+// guideBlocks returns all code blocks of a page, in order.
 func guideBlocks(page string) []guideBlock {
 	var blocks []guideBlock
 	inside, indent := false, ""
@@ -227,13 +227,14 @@ func (g *guide) follow(block guideBlock) {
 
 func squeezed(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// here puts true addresses and the last id in place of those that pages show.
+// here replaces the addresses and the ID that pages show by the real ones.
 func (g *guide) here(text string) string {
 	_, port, _ := strings.Cut(g.own, ":")
 	return strings.NewReplacer(shownAddr, g.addr, shownPort, port, shownID, g.last).Replace(text)
 }
 
-// terminal starts the program of a block and waits for each line that it shows.
+// terminal starts the program of a block and waits for each line that the block
+// shows.
 func (g *guide) terminal(at, text string) {
 	g.t.Helper()
 	line, shown, _ := strings.Cut(text, "\n")
@@ -262,13 +263,13 @@ func (g *guide) terminal(at, text string) {
 	}
 }
 
-// before is what each command begins with: the variables and the folder of the
-// one before it, for a page shows one shell.
+// before begins each command: it restores the variables and the folder of the
+// previous one, because a page shows a single shell.
 func (g *guide) before() string {
 	return fmt.Sprintf("set -a\nif [ -f %[1]s ]; then . %[1]s; fi\n", g.state)
 }
 
-// play runs one command of a transcript and compares what it prints.
+// play runs one command of a transcript and compares its output.
 func (g *guide) play(at string, s step) {
 	g.t.Helper()
 	command := g.here(s.command)
@@ -287,30 +288,30 @@ func (g *guide) play(at string, s step) {
 		g.t.Fatalf("%s: %s printed\n%s\nthe page shows\n%s", at, command, shown.both.text(), s.want)
 	}
 	if strings.HasPrefix(command, "kill ") && g.up != nil {
-		g.up.exits() // a reader sees it end before starting it again
+		g.up.exits() // a reader sees it exit before restarting it
 	}
 	if ids := fullID.FindAllString(shown.both.text(), -1); len(ids) > 0 {
 		g.last = ids[len(ids)-1]
 	}
 }
 
-// readOnly are commands that only look. A reader takes longer from one command to
-// the next than a test, so these are tried until they show what the page shows.
+// readOnly are commands that only read. A reader is slower than a test between
+// two commands, so these are repeated until they print what the page shows.
 var readOnly = regexp.MustCompile(`^(signalbox (status|agents|accounts$|search|why|history|tools queues|tools tasks)\b|cat )`)
 
-// printed is what a command printed, by two pipes: where its errors stood among
-// its output is not known for sure.
+// printed is the output of a command on two pipes: the order of output and
+// errors is unknown.
 type printed struct{ out, errs, both *tape }
 
 func newPrinted() printed { return printed{newTape(), newTape(), newTape()} }
 
-// to has a command print there.
+// to connects a command's output.
 func (p printed) to(cmd *exec.Cmd) {
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(p.out, p.both), io.MultiWriter(p.errs, p.both)
 }
 
-// shows reports whether a page shows what was printed: the output alone, or the
-// errors somewhere in it.
+// shows reports whether a page shows what was printed: the output alone, or
+// with the errors somewhere in it.
 func (p printed) shows(want string) bool {
 	if matches(want, p.out.text()) || matches(want, p.both.text()) {
 		return true
@@ -324,8 +325,8 @@ func (p printed) shows(want string) bool {
 	return false
 }
 
-// shell runs one command with the variables and in the folder that the one
-// before left.
+// shell runs one command with the variables and the folder that the previous
+// one left.
 func (g *guide) shell(command string) (printed, error) {
 	ctx, cancel := context.WithTimeout(g.t.Context(), long)
 	defer cancel()
@@ -336,7 +337,7 @@ func (g *guide) shell(command string) (printed, error) {
 	return p, cmd.Run()
 }
 
-// unit has systemd look at a unit, where it is there.
+// unit verifies a unit with systemd, if that is available.
 func (g *guide) unit(at string, block guideBlock) {
 	g.t.Helper()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -350,7 +351,8 @@ func (g *guide) unit(at string, block guideBlock) {
 	}
 }
 
-// proxy has the proxy of a configuration look at it, where it is there.
+// proxy verifies a proxy's configuration with the proxy, if that is
+// available.
 func (g *guide) proxy(at string, block guideBlock) {
 	g.t.Helper()
 	if open, shut := strings.Count(block.text, "{"), strings.Count(block.text, "}"); open != shut {
@@ -384,8 +386,8 @@ func TestBlocksOfGuidesAreReadAndJudged(t *testing.T) {
 	}
 }
 
-// The units and workflows of this repository are looked at as those of the
-// guides are.
+// The units and workflows of this repository are verified like those in the
+// guides.
 func TestGuidesVerifyTheUnitOfContrib(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "contrib", "signalbox.service"))
 	if err != nil {

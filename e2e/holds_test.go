@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// bindEnv has this binary listen on the port 127.0.0.1:PORT for a moment, and fail where
-// someone does already.
+// bindEnv makes this binary listen on the port 127.0.0.1:PORT for a moment, and fail if
+// the port is in use.
 const bindEnv = "SIGNALBOX_E2E_BIND"
 
 func init() { roles[bindEnv] = bindPort }
@@ -29,8 +29,8 @@ func bindPort(port string) error {
 	return ln.Close()
 }
 
-// Two agents in one folder never run at once, and two runs never have one port, over kills of
-// agents and director.
+// Two agents in one folder never run at the same time, and two runs never have the same port,
+// across kills of agents and director.
 func TestWhatRunsHoldIsTheirsOverKills(t *testing.T) {
 	b := newBox(t)
 	b.withSystemPath()
@@ -46,7 +46,7 @@ func TestWhatRunsHoldIsTheirsOverKills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A lock of the kernel, which ends with the program that has it.
+	// A kernel lock, which ends with the program that holds it.
 	script := b.file("work.sh", `#!/bin/sh
 exec 9>in-use
 flock -n 9 || { echo "$1" >> `+b.root+`/overlaps; exit 1; }
@@ -86,7 +86,7 @@ echo "$1 had $PORT"
 		switch got := b.end(c, id); got.State {
 		case "completed":
 			completed++
-		case "failed": // what a killed agent ran is not run again unless it was lost
+		case "failed": // a killed agent's run is repeated only if it was lost
 			if got.Reason != "interrupted" && got.Reason != "lost" {
 				t.Errorf("%s: %s (%s)", id, got.Reason, got.Message)
 			}
@@ -116,7 +116,7 @@ func (b *box) state(c *client.Client, id string) string {
 	return task.State
 }
 
-// A task waits at the director for the folder of its agent, and why says who works there.
+// A task waits at the director for the folder of its agent, and why names the run in it.
 func TestWhyNamesTheRunInTheFolder(t *testing.T) {
 	b := newBox(t)
 	b.withSystemPath()

@@ -16,7 +16,7 @@ var namedTest = regexp.MustCompile("`([a-z0-9/.]+)` ((?:Test|Fuzz)[A-Za-z0-9]+)"
 
 var incidentForm = regexp.MustCompile("`([a-z0-9/]+)` (TestIncident[A-Za-z0-9]+)")
 
-// docs/development/incidents.md names every test of an incident, and no other.
+// docs/development/incidents.md names exactly the existing incident tests.
 func TestIncidentsHaveTheirTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/development/incidents.md")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestIncidentsHaveTheirTests(t *testing.T) {
 	}
 }
 
-// What was found from outside names tests that are there.
+// The page on faults that were found from outside names existing tests.
 func TestFaultsFoundFromOutsideHaveTheirTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/development/incidents.md")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestFaultsFoundFromOutsideHaveTheirTests(t *testing.T) {
 	}
 }
 
-// incidentTests are the tests of incidents in the sources, by folder and name.
+// incidentTests are the incident tests in the sources, by folder and name.
 func incidentTests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := allTests(t)
@@ -86,9 +86,9 @@ func incidentTests(t *testing.T) map[string]bool {
 	return found
 }
 
-// Director and agent die at once, in the middle of a chat with others in line
-// and an isolated task beside. When both are back, nothing of it is stuck:
-// every row, every activity has ended and no slot is held.
+// Director and agent die at once, in the middle of a chat with others waiting
+// and an isolated task. When both are back, nothing is stuck: every row and
+// every activity has ended, and no slot is held.
 func TestIncidentStuckForEver(t *testing.T) {
 	b := newBox(t)
 	addr, agentAddr := freePort(t), freePort(t)
@@ -145,9 +145,9 @@ func TestIncidentStuckForEver(t *testing.T) {
 	}
 }
 
-// The backlog of an agent is worked off as soon as the agent is there, in
-// order, by the real program with a real agent: also one that was stored
-// before a restart.
+// The backlog of an agent is processed as soon as the agent is up, in order,
+// by the real program with a real agent, including tasks stored before a
+// restart.
 func TestIncidentDrainDeadBehindAMock(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
@@ -158,7 +158,7 @@ func TestIncidentDrainDeadBehindAMock(t *testing.T) {
 	agent.stop()
 	b.untilState(c, "coder", "down")
 	var ids []string
-	for range 8 { // more than may wait in its line
+	for range 8 { // more than may wait for it
 		code, said := b.ask(http.MethodPost, director.url+"/api/agents/coder/chat",
 			`{"message": "sleep 1ms", "overflow": "persist"}`, "Prefer", "respond-async")
 		if code != http.StatusAccepted {

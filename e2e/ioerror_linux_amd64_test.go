@@ -19,11 +19,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// Every write and every sync of a director's data folder fails once, from the
-// first one of a new folder on through whole tasks: with an I/O error or
-// because the disk is full, for a moment or from then on. The director says
-// what is wrong, to its callers or as it ends; nothing that it acknowledged is
-// lost; and started again on a disk that works it goes on.
+// Every write and every sync in a director's data folder fails once, from the
+// first one in a new folder through whole tasks: with an I/O error or because
+// the disk is full, for a moment or permanently. The director reports the
+// failure to its callers or when it exits; no acknowledged task is lost; and
+// restarted on a working disk it continues.
 
 // ioFault is how calls fail.
 type ioFault struct {
@@ -41,7 +41,7 @@ var ioFaults = []ioFault{
 	{"ENOSPC from then on", syscall.ENOSPC, forGood},
 }
 
-// ioTasks is how many tasks a run has; a task makes four commits.
+// ioTasks is the number of tasks in a run; a task makes four commits.
 const ioTasks = 3
 
 func TestEveryWriteAndSyncFails(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEveryWriteAndSyncFails(t *testing.T) {
 	}
 }
 
-// failEach is one run for each call that fails.
+// failEach makes a run for each call that fails.
 func failEach(b *box, fault ioFault, list []int, all int) {
 	struck, said := 0, map[string]int{}
 	for _, n := range list {
@@ -83,9 +83,9 @@ func failEach(b *box, fault ioFault, list []int, all int) {
 	b.t.Logf("%d runs, %d of them with a fault; how the director took it: %v", len(list), struck, said)
 }
 
-// ioIndexes are the calls that fail in turn: all, and some more, because no run
-// is like the one before; or one, in the beginning for some faults and in the
-// work for the others.
+// ioIndexes are the calls that fail in turn: all, and some more, because runs
+// differ; in the short form one, near the beginning for some faults and during
+// the work for others.
 func ioIndexes(rng *rand.Rand, kind, all int) (list []int) {
 	if !soak.On() {
 		return []int{1 + (kind+1)/2%2*all/2 + rng.IntN(all/4)}
@@ -96,7 +96,7 @@ func ioIndexes(rng *rand.Rand, kind, all int) (list []int) {
 	return list
 }
 
-// ioRun is a life of a director with a fault, and the one after it.
+// ioRun is a director with a fault, and the next one without.
 type ioRun struct {
 	*box
 	fault   ioFault
@@ -106,8 +106,8 @@ type ioRun struct {
 	line    []string // of the director
 	agent   *process
 	kept    []string // acknowledged
-	refused int      // submits
-	said    string   // how the director took the fault
+	refused int      // number of submits
+	said    string   // the director's reaction to the fault
 }
 
 func newIORun(b *box, nth int, fault ioFault) *ioRun {
@@ -161,7 +161,8 @@ func (r *ioRun) run() {
 	r.wantAllKept()
 }
 
-// labour submits tasks, and waits for their ends or for the director's.
+// labour submits tasks, and waits until they have ended or the director has
+// exited.
 func (r *ioRun) labour(director *process) {
 	r.t.Helper()
 	for n := range ioTasks {
@@ -178,7 +179,7 @@ func (r *ioRun) labour(director *process) {
 	}
 	patience := long
 	if r.nth > 0 {
-		patience = 2 * time.Second // the rest is done by the life after this one
+		patience = 2 * time.Second // the next director does the rest
 	}
 	c := r.client(r.url)
 	testkit.Within(patience, func() bool {
@@ -189,7 +190,7 @@ func (r *ioRun) labour(director *process) {
 	})
 }
 
-// wantClear: a director that ended has said why.
+// wantClear: a director that exited has logged the reason.
 func (r *ioRun) wantClear(director *process) {
 	r.t.Helper()
 	if !director.over() {
@@ -215,8 +216,8 @@ func (r *ioRun) wantClear(director *process) {
 	r.t.Errorf("it ended with %d and does not say that the disk is to blame:\n%s", director.code, tail(said))
 }
 
-// wantAllKept: on a disk that works it starts again, ends what it had
-// acknowledged, once, and takes the next.
+// wantAllKept: restarted on a working disk, the director ends every
+// acknowledged task exactly once, and accepts the next.
 func (r *ioRun) wantAllKept() {
 	r.t.Helper()
 	director := r.start(r.line...)

@@ -19,14 +19,14 @@ import (
 //
 //	N TIMES ERRNO FOLDER REPORT
 //
-// The write or sync number N to a file of the folder, and TIMES-1 after it,
-// counted over all threads, is not made and fails with ERRNO. Each that came
-// is a line of the report. strace counts for each thread on its own, and a
-// goroutine is now on one and now on another.
+// The write or sync number N to a file of the folder, and the TIMES-1 after
+// it, counted over all threads, are not executed and fail with ERRNO. Each
+// call is a line of the report. strace counts per thread, but a goroutine
+// moves between threads.
 const ioFaultEnv = "SIGNALBOX_E2E_IOFAULT"
 
-// ioFilterEnv makes it the one that becomes that program, with a filter that
-// stops it for its tracer at writes and syncs, and at nothing else.
+// ioFilterEnv makes it a process that becomes that program, with a filter
+// that stops it for its tracer only at writes and syncs.
 const ioFilterEnv = "SIGNALBOX_E2E_IOFILTER"
 
 func init() {
@@ -41,7 +41,7 @@ var ioCalls = map[uint64]string{
 func serveIOFilter(string) error {
 	runtime.LockOSThread()
 	os.Unsetenv(ioFilterEnv)
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // the number of the call
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // the number of the system call
 	for number := range ioCalls {
 		filter = append(filter,
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 0, Jf: 1, K: uint32(number)},
@@ -58,7 +58,7 @@ func serveIOFilter(string) error {
 	return syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
 }
 
-// ioTracer counts and fails.
+// ioTracer counts calls and makes some fail.
 type ioTracer struct {
 	first, times int
 	errno        syscall.Errno
@@ -68,7 +68,7 @@ type ioTracer struct {
 }
 
 func serveIOFault(spec string) error {
-	runtime.LockOSThread() // one thread traces
+	runtime.LockOSThread() // one thread must do all tracing
 	t := &ioTracer{}
 	var path string
 	var errno int
@@ -97,7 +97,7 @@ func serveIOFault(spec string) error {
 	signal.Notify(stops, syscall.SIGTERM)
 	go func() {
 		for range stops {
-			_ = syscall.Kill(pid, syscall.SIGTERM) // it is the one that is to stop
+			_ = syscall.Kill(pid, syscall.SIGTERM) // it is the one that should stop
 		}
 	}()
 	code, err := t.trace(pid)
@@ -108,7 +108,7 @@ func serveIOFault(spec string) error {
 	return nil
 }
 
-// trace follows a process and all that it starts to its end, and returns its
+// trace follows a process and its descendants to its end, and returns its
 // exit code.
 func (t *ioTracer) trace(pid int) (int, error) {
 	var status syscall.WaitStatus
@@ -151,7 +151,7 @@ func (t *ioTracer) trace(pid int) (int, error) {
 	}
 }
 
-// call looks at a call that a thread is about to make.
+// call handles a system call that a thread is about to make.
 func (t *ioTracer) call(thread int) {
 	var regs syscall.PtraceRegs
 	if err := syscall.PtraceGetRegs(thread, &regs); err != nil {

@@ -19,7 +19,7 @@ import (
 // prompt is the smallest request.
 func prompt(text string) api.SubmitRequest { return api.SubmitRequest{Prompt: text} }
 
-// journal follows the director's events from the first one on, through
+// journal follows the director's events from the first one on, across
 // restarts.
 type journal struct {
 	t       *testing.T
@@ -68,7 +68,7 @@ func (j *journal) all() []api.Event {
 	return slices.Clone(j.events)
 }
 
-// await waits until the events fulfil a condition, at most for the given
+// await waits until the events satisfy a condition, at most for the given
 // time, and reports whether they do.
 func (j *journal) await(most time.Duration, met func([]api.Event) bool) bool {
 	timer := time.NewTimer(most)
@@ -101,7 +101,7 @@ type execLine struct {
 	PID     int       `json:"pid"`
 }
 
-// executions reads such a log. A file that is not there has no lines.
+// executions reads such a log. A missing file has no lines.
 func executions(t *testing.T, path string) []execLine {
 	t.Helper()
 	f, err := os.Open(path)
@@ -123,7 +123,7 @@ func executions(t *testing.T, path string) []execLine {
 	return lines
 }
 
-// starts are the ids of the executions that began, in order.
+// starts are the IDs of the executions that began, in order.
 func starts(lines []execLine) []string {
 	var ids []string
 	for _, l := range lines {
@@ -134,7 +134,7 @@ func starts(lines []execLine) []string {
 	return ids
 }
 
-// executedOnce wants exactly one execution of a task in the box's log.
+// executedOnce expects exactly one execution of a task in the box's log.
 func (b *box) executedOnce(id string) {
 	b.t.Helper()
 	if n := len(slices.DeleteFunc(starts(executions(b.t, b.execLog())), func(s string) bool { return s != id })); n != 1 {
@@ -142,7 +142,7 @@ func (b *box) executedOnce(id string) {
 	}
 }
 
-// kinds are the events of one task, as words.
+// kinds are the kinds of one task's events.
 func kinds(events []api.Event, id string) string {
 	var words []string
 	for _, e := range events {
@@ -153,7 +153,7 @@ func kinds(events []api.Event, id string) string {
 	return strings.Join(words, " ")
 }
 
-// whole is every event of a task with all that it says, a line each.
+// whole is every event of a task with all its data, one per line.
 func whole(events []api.Event, id string) string {
 	var lines []string
 	for _, e := range events {

@@ -22,9 +22,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// landScript adds the line that is its prompt to the file named there, and commits it, as a coding
-// CLI does that is killed at any moment and run again; of eight lines one is followed by another
-// commit, and one comes after one. Where its work conflicts it keeps the lines of both.
+// landScript appends its prompt as a line to the file named there, and commits it, as a coding CLI
+// does that is killed at any moment and run again. One of eight lines is followed by another
+// commit, and one preceded by one. If its work conflicts, it keeps both lines.
 const landScript = `#!/bin/sh
 git() { command git -c user.name=Agent -c user.email=agent@example.com "$@"; }
 dir=$(git rev-parse --git-dir)
@@ -56,8 +56,8 @@ git rev-parse HEAD >> MADE
 `
 
 // Tasks of three agents change the same lines of one repository, while agents and directors are
-// killed at random: each landing is on the branch exactly once, what was checked is what landed,
-// nothing that has not landed is gone, and the user's checkout is what it was.
+// killed at random. Each landing is on the branch exactly once, the checked content is what
+// landed, work that has not landed still exists, and the user's checkout is unchanged.
 func TestLandingOverKillsSQLite(t *testing.T) {
 	landOverKills(t, newBox(t), 1)
 }
@@ -118,7 +118,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 	lines := map[string]string{} // by task
 	submit := func(n int) string {
 		file := fmt.Sprintf("pages-%d.txt", n%4)
-		if n%8 == 1 || n%8 == 2 { // several commits, and no conflict that makes one of them
+		if n%8 == 1 || n%8 == 2 { // several commits, without a conflict that would merge them
 			file = fmt.Sprintf("page-%d.txt", n)
 		}
 		line := fmt.Sprintf("%s: line %d", file, n)
@@ -134,7 +134,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 		defer close(killed)
 		names := slices.Sorted(maps.Keys(starts))
 		for range kills {
-			time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // the moment is the point
+			time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // the random moment is the point
 			name := names[rand.IntN(len(names))]
 			fleet[name].kill()
 			fleet[name] = starts[name]()
@@ -185,7 +185,8 @@ func landOverKills(t *testing.T, b *box, directors int) {
 		landed += tasks
 	}
 
-	// What is cancelled does not land, and what has landed is not run again.
+	// A cancelled landing does not happen, and what has landed does not run
+	// again.
 	stopped := b.submit(c, api.SubmitRequest{Prompt: "stay.txt: here", Kind: "command", Land: "main"})
 	b.until("a commit of it", func() bool {
 		return b.git(shop, "", "for-each-ref", "--contains", base, "refs/heads/signalbox/"+stopped[len(stopped)-8:]) != ""
@@ -210,12 +211,12 @@ func landOverKills(t *testing.T, b *box, directors int) {
 		}
 	}
 
-	for _, p := range fleet { // no git of theirs runs then
+	for _, p := range fleet { // so that no git of theirs runs
 		p.stop()
 	}
 	passed := b.read(checked)
 	times, several := map[string]int{}, 0
-	tips := map[string]string{} // last commit by task
+	tips := map[string]string{} // last commit, by task
 	log := strings.Split(b.git(shop, "", "log", "--reverse", "--format=%H %T %(trailers:key=Signalbox-Task,valueonly,separator=)", base+"..main"), "\n")
 	for i, line := range log {
 		f := strings.Fields(line)
@@ -252,7 +253,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 		}
 	}
 	for id := range times {
-		if _, known := ended[id]; !known { // a turn that mends is not what lands
+		if _, known := ended[id]; !known { // a turn that resolves a conflict does not land itself
 			t.Errorf("a task that was not to land is in the log: %s", id)
 		}
 	}
@@ -280,7 +281,8 @@ func landOverKills(t *testing.T, b *box, directors int) {
 	}
 }
 
-// checkout is a user's checkout: all files, the index, what is checked out and the stash.
+// checkout returns the state of a user's checkout: all files, the index, HEAD and the
+// stash.
 func (b *box) checkout(dir string) string {
 	b.t.Helper()
 	var all strings.Builder
@@ -299,8 +301,8 @@ func (b *box) checkout(dir string) string {
 	return all.String() + b.git(dir, "", "stash", "list")
 }
 
-// The real coding CLIs each change a file in a worktree of one repository,
-// side by side, and what they did lands on the branch that its user has checked out.
+// The real coding CLIs each change a file in a worktree of one repository
+// concurrently, and their work lands on the branch that its user has checked out.
 func TestRealCLIsLandTheirWork(t *testing.T) {
 	kinds := cliKinds
 	if !soak.On() { // a start of opencode takes seconds

@@ -17,20 +17,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// laneAgentEnv makes this test binary an agent that writes down its own starts
-// and ends:
+// laneAgentEnv makes this test binary an agent that records its own starts and
+// ends:
 //
 //	ADDR LOG fenced   understands fences: a higher one stops what runs, a lower one is refused
 //	ADDR LOG plain    knows neither fences nor waits, and never says that it is busy:
 //	                  whatever is offered runs, so an overlap in its log is the director's
 const laneAgentEnv = "SIGNALBOX_E2E_LANE_AGENT"
 
-// laneRun is one execution.
+// laneRun is an execution.
 type laneRun struct {
 	execLine
 	state  string // working, completed, failed, cancelled
-	key    string // of the prompt: "run 5ms KEY"
-	cause  string // error.type where it did not complete
+	key    string // part of the prompt: "run 5ms KEY"
+	cause  string // error.type if it did not complete
 	began  time.Time
 	ended  time.Time
 	done   chan struct{} // closed at its end
@@ -59,7 +59,7 @@ func serveLaneAgent(spec string) error {
 	}
 	var l net.Listener
 	var err error
-	if !testkit.Within(5*time.Second, func() bool { // a connection of the one that was killed may still be there
+	if !testkit.Within(5*time.Second, func() bool { // a connection of the killed process may still exist
 		l, err = net.Listen("tcp", words[0])
 		return err == nil
 	}) {
@@ -74,8 +74,8 @@ func serveLaneAgent(spec string) error {
 	return http.Serve(l, mux)
 }
 
-// remember opens the log. An agent that understands fences knows from it what
-// it did before it was killed; what ran then is interrupted.
+// remember opens the log. An agent that understands fences reads from it what
+// it did before it was killed; the runs of that time are interrupted.
 func (a *laneAgent) remember(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -111,7 +111,8 @@ type laneLine struct {
 	Cause string `json:"cause,omitempty"`
 }
 
-// write adds to the log; the caller holds mu, so its order is that of events.
+// write appends to the log; the caller holds mu, so that its order is that of
+// events.
 func (a *laneAgent) write(r *laneRun, event string) {
 	line := laneLine{execLine: r.execLine, Key: r.key}
 	line.Event, line.At, line.PID = event, time.Now(), os.Getpid()
@@ -123,7 +124,7 @@ func (a *laneAgent) write(r *laneRun, event string) {
 		_, err = a.log.Write(append(text, '\n'))
 	}
 	if err != nil {
-		panic(err) // a log with holes proves nothing
+		panic(err) // a log with gaps proves nothing
 	}
 }
 
@@ -198,8 +199,8 @@ func (a *laneAgent) end(run *laneRun, state, cause string) {
 	close(run.done)
 }
 
-// find looks a run up by its task id or, where queue ids are understood, by
-// the newest of that queue id.
+// find finds a run by its task ID or, if queue IDs are understood, the newest
+// with that queue ID.
 func (a *laneAgent) find(id string) *laneRun {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,7 +230,7 @@ func (a *laneAgent) state(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, a.told(run))
 }
 
-// told is what it says of a run; the caller holds mu.
+// told is the status of a run; the caller holds mu.
 func (a *laneAgent) told(run *laneRun) api.AgentTaskStatus {
 	s := api.AgentTaskStatus{TaskID: run.TaskID, State: run.state, StartedAt: &run.began}
 	if a.fenced {
@@ -303,5 +304,5 @@ func (a *laneAgent) history(w http.ResponseWriter, _ *http.Request) {
 func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller may be gone
+	_ = json.NewEncoder(w).Encode(body) // the caller may have disconnected
 }

@@ -26,7 +26,7 @@ type chatted struct {
 	answer string
 }
 
-// post asks the director for something.
+// post sends a request to the director.
 func (h *hammer) post(path, body string, headers ...string) (int, string, error) {
 	return h.postFor(h.t.Context(), path, body, headers...)
 }
@@ -56,8 +56,8 @@ func (h *hammer) send(ctx context.Context, path, body string, headers ...string)
 // hammerClient keeps enough connections for all callers.
 var hammerClient = &http.Client{Transport: asOwner{&http.Transport{MaxIdleConnsPerHost: 100}}}
 
-// lane picks one, of the plain ones one in ten: they are slow, because a
-// director can only ask them now and then whether they are done.
+// lane picks an agent, a plain one in one of ten cases: those are slow,
+// because a director can only poll them.
 func (h *hammer) lane(rng *rand.Rand) *role {
 	for plain := rng.IntN(10) == 0; ; {
 		r := h.lanes[rng.IntN(len(h.lanes))]
@@ -67,7 +67,7 @@ func (h *hammer) lane(rng *rand.Rand) *role {
 	}
 }
 
-// chat asks until there is an answer that is the end, always with the same
+// chat repeats a request until it gets the final answer, always with the same
 // key.
 func (h *hammer) chat(n int) {
 	rng := rand.New(rand.NewPCG(uint64(n), 7))
@@ -88,13 +88,14 @@ func (h *hammer) chat(n int) {
 		}
 		h.try(c, way, body, rng)
 		if way == 3 {
-			way = 0 // it hung up once
+			way = 0 // it disconnected once
 		}
 	}
 	h.ended.Add(1)
 }
 
-// overflow is mostly wait; a call that rejects a busy agent is refused often.
+// overflow is usually wait; a call that rejects a busy agent is often
+// refused.
 func overflow(rng *rand.Rand) string {
 	switch rng.IntN(20) {
 	case 0:
@@ -105,7 +106,7 @@ func overflow(rng *rand.Rand) string {
 	return "wait"
 }
 
-// message is what a fake agent and the demo runner understand.
+// message is a prompt for a fake agent and for the demo runner.
 func (h *hammer) message(c *chatted, length time.Duration) string {
 	if strings.HasPrefix(c.agent, "daemon") {
 		return fmt.Sprintf("sleep %s %s", length, c.key)
@@ -113,8 +114,8 @@ func (h *hammer) message(c *chatted, length time.Duration) string {
 	return fmt.Sprintf("run %s %s", length, c.key)
 }
 
-// try asks once: with a plain request, asynchronously, as a stream, or as one
-// who hangs up.
+// try makes one request: a plain one, an asynchronous one, a stream, or one
+// that disconnects.
 func (h *hammer) try(c *chatted, way int, body string, rng *rand.Rand) {
 	ctx, headers := h.t.Context(), []string{"Idempotency-Key", c.key}
 	switch way {
@@ -129,7 +130,7 @@ func (h *hammer) try(c *chatted, way int, body string, rng *rand.Rand) {
 	}
 	resp, err := h.send(ctx, "/api/agents/"+c.agent+"/chat", body, headers...)
 	if err != nil {
-		time.Sleep(20 * time.Millisecond) // the director is down, or the caller hung up
+		time.Sleep(20 * time.Millisecond) // the director is down, or the caller disconnected
 		return
 	}
 	defer resp.Body.Close()
@@ -145,7 +146,7 @@ func (h *hammer) try(c *chatted, way int, body string, rng *rand.Rand) {
 	h.answered(c, resp.StatusCode, said, rng)
 }
 
-// sameID wants one key to be one task.
+// sameID expects the same task for the same key.
 func (h *hammer) sameID(c *chatted, id string) {
 	if c.id == "" {
 		c.id = id
@@ -180,7 +181,7 @@ func (h *hammer) answered(c *chatted, status int, said []byte, rng *rand.Rand) {
 		h.sameID(c, v.Execution.ID)
 		c.state, c.reason = v.State, v.Code
 	case v.Execution != nil:
-		h.follow(c) // the director stops; the task goes on
+		h.follow(c) // the director is stopping; the task continues
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusConflict && v.Code == "agent_busy":
 		n, _ := h.refused.LoadOrStore(fmt.Sprintf("%d %s", status, v.Code), new(atomic.Int64))
 		n.(*atomic.Int64).Add(1)
@@ -198,7 +199,7 @@ func (h *hammer) decode(c *chatted, said []byte, into any) {
 	}
 }
 
-// follow waits for the end of a task whose id is known.
+// follow waits until a task with a known ID has ended.
 func (h *hammer) follow(c *chatted) {
 	task, err := h.c.Wait(h.t.Context(), c.id)
 	if err != nil {
@@ -216,8 +217,8 @@ func (h *hammer) follow(c *chatted) {
 	}
 }
 
-// stream reads events until the end is among them; where the stream breaks,
-// the caller asks again.
+// stream reads events until the final one; if the stream breaks, the caller
+// repeats the request.
 func (h *hammer) stream(c *chatted, from io.Reader) {
 	name := ""
 	for s := bufio.NewScanner(from); s.Scan(); {

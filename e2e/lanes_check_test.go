@@ -14,11 +14,11 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// What the hammer asks of the evidence: the answers that the callers got, the
-// director's history and journal, and the agents' own logs.
+// The hammer's checks of the callers' answers, the director's history and
+// journal, and the agents' own logs.
 
 // wantAllAnswered: every chat is one task, which has ended as its caller was
-// told, and there is no task beside them.
+// told, and there are no other tasks.
 func (h *hammer) wantAllAnswered() {
 	h.t.Helper()
 	listed := map[string]api.Task{}
@@ -49,8 +49,8 @@ func (h *hammer) wantAllAnswered() {
 	}
 }
 
-// wantOneClaimAtATime: by the journal, an agent is given a task only when the
-// one before has given the slot back.
+// wantOneClaimAtATime: by the journal, an agent gets a task only after the
+// previous one has released the slot.
 func (h *hammer) wantOneClaimAtATime() {
 	h.t.Helper()
 	for _, fault := range doubleClaims(h.j.all()) {
@@ -80,7 +80,7 @@ func doubleClaims(events []api.Event) (faults []string) {
 }
 
 // wantOneExecutionAtATime: in each agent's own log no two executions overlap.
-// It returns the executions by task, in their order.
+// It returns the executions by task, in order.
 func (h *hammer) wantOneExecutionAtATime() map[string][]laneLine {
 	h.t.Helper()
 	runs := map[string][]laneLine{}
@@ -123,9 +123,9 @@ func laneRuns(t *testing.T, path string) []laneLine {
 	return runs
 }
 
-// wantDoublesWithReason: each execution was a claim of the director's, and a
-// task was executed again only with a higher fence and for a reason that the
-// journal names: it was lost and wanted to be tried again, or nobody had said
+// wantDoublesWithReason: each execution was a claim of the director, and a
+// task was executed again only with a higher fence and for a reason in the
+// journal: it was lost and should be requeued, or the director had not heard
 // that it had begun.
 func (h *hammer) wantDoublesWithReason(runs map[string][]laneLine) {
 	h.t.Helper()
@@ -163,8 +163,8 @@ func (h *hammer) wantDoublesWithReason(runs map[string][]laneLine) {
 	h.t.Logf("%d tasks were executed again", doubles)
 }
 
-// unreasonable says what is wrong with another execution after the one with
-// that fence.
+// unreasonable returns what is wrong with another execution after the one
+// with that fence.
 func unreasonable(c *chatted, events []api.Event, fence int64) string {
 	accepted := false
 	for _, e := range events {
@@ -189,8 +189,8 @@ func unreasonable(c *chatted, events []api.Event, fence int64) string {
 	return "for no reason"
 }
 
-// wantOnlyTheirOwnResults: who was answered got the answer of the execution
-// that held the slot, never that of one that had been stopped or killed.
+// wantOnlyTheirOwnResults: callers got the answer of the execution that held
+// the slot, never that of one that was stopped or killed.
 func (h *hammer) wantOnlyTheirOwnResults(runs map[string][]laneLine) {
 	h.t.Helper()
 	for _, c := range h.chats {
@@ -215,7 +215,7 @@ func (h *hammer) wantOnlyTheirOwnResults(runs map[string][]laneLine) {
 	}
 }
 
-// The checks find what they look for.
+// The checks detect planted faults.
 func TestTheChecksOfTheHammer(t *testing.T) {
 	event := func(kind, id, state string, fence int64) api.Event {
 		return api.Event{Kind: kind, QueueID: id, State: state, Agent: "x", Fence: fence}

@@ -19,16 +19,16 @@ import (
 
 // The hammer: many callers chat with few agents while director and agents are
 // killed, stopped for longer than the slot lease, and have their lanes
-// released. The agents write down by themselves when an execution began and
-// ended; lanes_check_test.go compares that with what the director says.
+// released. The agents record the start and the end of each execution;
+// lanes_check_test.go compares that with the director's answers.
 
-// hammering says how one run of it is.
+// hammering is the configuration of a run.
 type hammering struct {
 	chats   int
 	callers int
 	agents  []string // fenced, plain or daemon
 	length  time.Duration
-	pace    int // a fault each time about so many chats have ended
+	pace    int // about this many ended chats per fault
 }
 
 // hammer is a run.
@@ -44,7 +44,7 @@ type hammer struct {
 
 	ended   atomic.Int64
 	over    chan struct{} // closed when every caller has its answers
-	refused sync.Map      // what kept a chat from being stored → *atomic.Int64
+	refused sync.Map      // error that kept a chat from being stored → *atomic.Int64
 
 	mu    sync.Mutex
 	chats map[string]*chatted // by key
@@ -100,8 +100,8 @@ func newHammer(t *testing.T, how hammering) *hammer {
 
 func (h *hammer) logOf(r *role) string { return filepath.Join(h.root, "lane-"+r.name+".jsonl") }
 
-// run lets the callers chat and the faults happen, and returns how many of
-// each there were.
+// run runs the callers and the faults, and returns how many of each fault
+// there were.
 func (h *hammer) run() map[string]int {
 	h.t.Helper()
 	var callers sync.WaitGroup
@@ -119,14 +119,13 @@ func (h *hammer) run() map[string]int {
 	return <-faults
 }
 
-// The faults, in the shares in which they occur.
+// The faults, in proportion to their frequency.
 var hammerFaults = []string{
 	"kill director", "kill agent", "kill agent", "stop agent", "stop agent", "release", "release", "release", "release", "clear",
 }
 
-// wreck causes one fault after the other, all sorts in turn, each time some
-// more chats have ended, so that they hit all phases on a fast machine and on
-// a slow one.
+// wreck causes one fault after another, in turn, each time some more chats
+// have ended, so that they hit all phases on fast and slow machines.
 func (h *hammer) wreck() map[string]int {
 	did := map[string]int{}
 	var deck []string
@@ -150,7 +149,7 @@ func (h *hammer) wreck() map[string]int {
 	}
 }
 
-// fault causes one, and reports whether it could.
+// fault causes a fault, and reports whether that was possible.
 func (h *hammer) fault(what string, lane *role) bool {
 	switch what {
 	case "kill director", "kill agent":
@@ -163,8 +162,8 @@ func (h *hammer) fault(what string, lane *role) bool {
 		victim.start()
 	case "stop agent":
 		if strings.HasPrefix(lane.name, "plain") {
-			// An agent that cannot tell old offers from new ones may find an
-			// old one in its socket when it goes on. Nobody can mend that.
+			// An agent that cannot distinguish old offers from new ones may find an old
+			// one in its socket when it continues. That cannot be prevented.
 			return false
 		}
 		lane.p.freeze()
@@ -177,8 +176,8 @@ func (h *hammer) fault(what string, lane *role) bool {
 	return true
 }
 
-// settle waits until nothing runs or waits any more and the journal that the
-// test follows holds all that has happened.
+// settle waits until nothing runs or waits and the test's journal contains
+// everything that has happened.
 func (h *hammer) settle() {
 	h.t.Helper()
 	for _, r := range h.lanes {
@@ -193,7 +192,7 @@ func (h *hammer) settle() {
 	}
 }
 
-// check asks all that the evidence can tell.
+// check makes all checks.
 func (h *hammer) check(faults map[string]int) {
 	h.t.Helper()
 	h.settle()

@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// spender is an agent with a model that asks for a tool for ever, unless it is asked to
-// say hello. What each answer bears is known.
+// spender is an agent with a model that calls a tool for ever, unless it is asked to
+// say hello. The usage of each answer is known.
 type spender struct {
 	*box
 	kind string
@@ -27,10 +27,10 @@ type spender struct {
 	m    *model.Server
 
 	mu    sync.Mutex
-	asked []model.Request // not on the side
+	asked []model.Request // without side requests
 }
 
-// Each answer bears so much: 6 cents, at 3 and 15 dollars for a million tokens.
+// The usage of each answer: 6 cents, at 3 and 15 dollars per million tokens.
 var bears = model.Usage{Input: 10_000, Output: 2_000}
 
 const (
@@ -38,7 +38,8 @@ const (
 	usdOfAnswer    = 0.06
 )
 
-// spends starts an agent of a kind, of a director if there is one; prices are what it knows of them.
+// spends starts an agent of a kind, at a director if there is one; prices are its configured
+// prices.
 func (b *box) spends(kind, prices, director string, args ...string) *spender {
 	b.t.Helper()
 	s := &spender{box: b, kind: kind}
@@ -93,14 +94,14 @@ func (s *spender) answer(r model.Request) model.Reply {
 	return model.Reply{Text: fmt.Sprintf("Step %d.", n), Tool: tool, Usage: bears}
 }
 
-// requests are those so far.
+// requests returns the requests so far.
 func (s *spender) requests() []model.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// runs has the agent run a task to its end.
+// runs makes the agent run a task to its end.
 func (s *spender) runs(task api.AgentTask) (end api.AgentTaskStatus) {
 	s.t.Helper()
 	body, err := json.Marshal(task)
@@ -123,8 +124,8 @@ func (s *spender) runs(task api.AgentTask) (end api.AgentTaskStatus) {
 	return end
 }
 
-// A model that asks for a tool for ever is stopped at the budget of the run: at most the request
-// in flight goes beyond it, and nothing is asked after the end. What was used is told whole.
+// A model that calls a tool for ever is stopped at the budget of the run: at most the request in
+// flight exceeds it, and there is none after the end. The whole usage is reported.
 func TestABudgetEndsARunThatWouldGoOnForEver(t *testing.T) {
 	const price = "scripted: {input: 3, output: 15}, local/scripted: {input: 3, output: 15}, claude-sonnet*: {input: 3, output: 15}"
 	half := api.Budget{USD: 0.5}
@@ -167,8 +168,8 @@ func TestABudgetEndsARunThatWouldGoOnForEver(t *testing.T) {
 	}
 }
 
-// The same through a director, whose tasks have the budget: to one agent that it calls, and one that
-// asks for its work.
+// The same through a director, whose tasks have the budget: with an agent that it calls, and with
+// one that pulls.
 func TestABudgetOfATaskEndsItsRun(t *testing.T) {
 	for _, c := range []struct {
 		kind, flag, value string
@@ -205,7 +206,7 @@ func TestABudgetOfATaskEndsItsRun(t *testing.T) {
 	}
 }
 
-// wantNoMore: after the first n requests, the run has asked nothing.
+// wantNoMore: the run made no requests after the first n.
 func (s *spender) wantNoMore(n int) {
 	s.t.Helper()
 	for _, r := range s.requests()[n:] {
@@ -215,13 +216,13 @@ func (s *spender) wantNoMore(n int) {
 	}
 }
 
-// wantWithin: a run that made n requests has ended at its budget, in time, and tells all that it used.
+// wantWithin: a run that made n requests ended at its budget, in time, and reported all its usage.
 func (s *spender) wantWithin(told *api.TokenUsage, costUSD float64, budget api.Budget, n int) {
 	s.t.Helper()
 	kind := s.kind
 	over := 1
 	if killed := kind != "llm" && !(kind == "claude" && budget.USD > 0); killed {
-		over = 2 // until it is ended it may begin one more
+		over = 2 // until it is ended it may begin another request
 	}
 	if most := budget.USD + float64(over)*usdOfAnswer; budget.USD > 0 && (float64(n)*usdOfAnswer > most+1e-9 || float64(n)*usdOfAnswer < budget.USD) {
 		s.t.Errorf("%d requests of $%.2f, and the budget was $%v", n, usdOfAnswer, budget.USD)
@@ -230,7 +231,7 @@ func (s *spender) wantWithin(told *api.TokenUsage, costUSD float64, budget api.B
 		s.t.Errorf("%d requests of %d tokens, and the budget was %d", n, tokensOfAnswer, budget.Tokens)
 	}
 	used := api.TokenUsage{Input: int64(n * bears.Input), Output: int64(n * bears.Output)}
-	before := api.TokenUsage{Input: used.Input - int64(bears.Input), Output: used.Output - int64(bears.Output)} // the one in flight may not have been answered
+	before := api.TokenUsage{Input: used.Input - int64(bears.Input), Output: used.Output - int64(bears.Output)} // the request in flight may not have been answered
 	if told == nil || *told != used && *told != before || told.Input == 0 {
 		s.t.Fatalf("it tells %+v, want %+v", told, used)
 	}

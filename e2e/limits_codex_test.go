@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// How much of a login is used is on the card of its account before anybody has submitted
-// anything; one with a key tells nothing, and is asked nothing.
+// The usage of a login is on the card of its account before anything was submitted. An
+// account with a key has no usage and is not queried.
 func TestAccountsShowWhatCodexHasUsedBeforeAnyRun(t *testing.T) {
 	b := newBox(t)
 	b.quietCLIs()

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// A person ends a parked task, lets another run anyway, opens the account before its time,
-// and closes it, until an instant and until further notice.
+// A user ends a parked task, lets another run anyway, opens the account early, and closes
+// it, until a given time and until further notice.
 func TestAnAccountIsOpenedAndClosedByHand(t *testing.T) {
 	w := newBox(t).wall(eitherLogin(limit{agents: 1, after: 1, length: time.Hour}))
 	w.submits(3)
@@ -61,8 +61,8 @@ func TestAnAccountIsOpenedAndClosedByHand(t *testing.T) {
 	}
 }
 
-// held submits a task, and wants it to wait for the account: until an instant, or until
-// someone opens it.
+// held submits a task, and expects it to wait for the account: until a given time, or
+// until someone opens it.
 func (w *walled) held(name string, until *time.Time) string {
 	w.t.Helper()
 	id := w.submit(w.c, api.SubmitRequest{Prompt: "This is " + name + ": say that it is done", Kind: w.kind})
@@ -74,8 +74,8 @@ func (w *walled) held(name string, until *time.Time) string {
 	return id
 }
 
-// A login that expires in the middle of a run is a person's matter: all waits, and goes
-// on where it was once someone has logged in and says so.
+// A login that expires in the middle of a run needs a user: everything waits, and
+// continues where it was once someone has logged in and opened the account.
 func TestALoginThatExpiresIsAGate(t *testing.T) {
 	w := newBox(t).wall("claude", limit{after: 3, length: time.Hour, refuse: expired})
 	w.submits(soak.Pick(3, 20))
@@ -99,12 +99,12 @@ func TestALoginThatExpiresIsAGate(t *testing.T) {
 	w.completes(expected{refused: 2 * wallAgents, first: wallAgents, opens: lifted})
 }
 
-// A provider that has too much to do says nothing of the account: whoever met that waits
-// a little and goes on, and the account stays open.
+// An overloaded provider does not affect the account: a run that meets it waits a little
+// and continues, and the account stays open.
 func TestAnOverloadedProviderIsTriedAgain(t *testing.T) {
 	soak.Only(t, "a provider that is overloaded for a moment, and closes an account")
 	b := newBox(t)
-	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0" // it would try for minutes
+	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0" // the CLI would retry for minutes
 	w := b.wall("claude", limit{after: 3, length: time.Second, refuse: overloaded})
 	w.submits(2)
 	for _, id := range w.ids {
@@ -119,7 +119,7 @@ func TestAnOverloadedProviderIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Of an account with a reserve, schedules leave the rest to people.
+// Schedules leave an account's reserve to people.
 func TestTheRestOfAnAccountIsKeptForPeople(t *testing.T) {
 	w := newBox(t).behindWall("claude", limit{agents: 1})
 	w.p.Use(func(r model.Request) model.Reply { return model.Reply{Text: "Done.", Header: used(0.85)} })
@@ -153,8 +153,7 @@ func TestTheRestOfAnAccountIsKeptForPeople(t *testing.T) {
 	w.completed(w.c, id)
 }
 
-// A thousand tasks at a closed gate cost the director at rest as much processor time as
-// none.
+// A thousand tasks at a closed gate cost the idle director as much CPU time as none.
 func TestTasksAtAClosedGateCostNothing(t *testing.T) {
 	const tasks = 1000
 	b := newBox(t)
@@ -177,7 +176,7 @@ func TestTasksAtAClosedGateCostNothing(t *testing.T) {
 	if a := w.account(); a.State != "closed" || a.Waiting != tasks {
 		t.Fatalf("%+v", a)
 	}
-	// What the submits left behind is tidied up first.
+	// First the work left by the submits is finished.
 	var full time.Duration
 	for range 5 {
 		if full = d.used(length); full <= empty+length/100 {
@@ -190,22 +189,23 @@ func TestTasksAtAClosedGateCostNothing(t *testing.T) {
 	}
 }
 
-// used is the processor time that a process takes in a length of time.
+// used is the CPU time that a process uses in a period.
 func (p *process) used(length time.Duration) time.Duration {
 	p.t.Helper()
 	before := p.processorTime()
-	time.Sleep(length) // is what is measured
+	time.Sleep(length) // this period is measured
 	return p.processorTime() - before
 }
 
-// processorTime is what the process has used so far, to a hundredth of a second.
+// processorTime is the CPU time that the process has used so far, to a hundredth
+// of a second.
 func (p *process) processorTime() time.Duration {
 	p.t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // from the third on
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // from the third field on
 	var ticks int64
 	for _, field := range fields[11:13] { // utime, stime
 		n, err := strconv.ParseInt(string(field), 10, 64)

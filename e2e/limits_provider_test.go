@@ -14,47 +14,48 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// provider is a provider of models at which one login has used up what it may:
-// it answers so many requests, then refuses until an instant, then answers
-// again. What it answers before the limit is a step with a tool call, so that
-// whoever meets the limit is in the middle of a conversation.
+// provider is a provider of models at which one login reaches its limit: it
+// answers a number of requests, then refuses until a reset time, then answers
+// again. Before the limit it answers with a tool call, so that a run that
+// meets the limit is in the middle of a conversation.
 type provider struct {
 	*model.Server
 	limit limit
 
 	mu      sync.Mutex
 	asked   []modelCall
-	first   int           // requests of the login that have come so far
+	first   int           // number of requests of the login so far
 	reset   time.Time     // zero before the first refusal
 	refused chan struct{} // closed at the first refusal
-	probing bool          // a request has come after the reset
-	probed  time.Time     // when the first of them was answered
-	all     chan struct{} // closed once as many conversations as there are agents have begun
+	probing bool          // a request has arrived after the reset
+	probed  time.Time     // when the first such request was answered
+	all     chan struct{} // closed once as many conversations as agents have begun
 }
 
-// limit says when a login is refused, and what it is told.
+// limit says when a login is refused, and with which answer.
 type limit struct {
 	login  string                                           // as in its header
-	agents int                                              // that spend it: their first runs begin together
-	after  int                                              // requests that are answered before
+	agents int                                              // number that use it: their first runs begin together
+	after  int                                              // number of requests answered before
 	length time.Duration                                    // from the first refusal to the reset
-	again  int                                              // how often the first request after a reset meets the limit anew
-	refuse func(reset time.Time, now time.Time) model.Reply // what is answered until then
+	again  int                                              // how often the first request after a reset meets the limit again
+	refuse func(reset time.Time, now time.Time) model.Reply // the answer until then
 }
 
-// modelCall is a request to go on with a conversation; what a CLI asks on the side is none.
+// modelCall is a request that continues a conversation; a CLI's side requests are not
+// included.
 type modelCall struct {
 	at      time.Time
 	login   string
-	session string // the conversation, as the CLI names it
-	task    string // that the conversation is about
-	text    string // all of the conversation
+	session string // the conversation, as named by the CLI
+	task    string // task of the conversation
+	text    string // the whole conversation
 	refused bool   // it met the limit
-	said    string // what the model said to it, before there was a limit
+	said    string // the model's answer before the limit
 }
 
-// probeTime is how long the answer to the first request after the reset takes: in it
-// whoever does not wait for that answer is seen.
+// probeTime is how long the answer to the first request after the reset takes, so
+// that a run that does not wait for it is noticed.
 const probeTime = 700 * time.Millisecond
 
 func newProvider(t *testing.T, l limit) *provider {
@@ -120,7 +121,7 @@ func (p *provider) answer(r model.Request) model.Reply {
 	return done
 }
 
-// close begins a limit. Headers tell of its end in seconds.
+// close begins a limit. Headers give its end in seconds.
 func (p *provider) close(now time.Time) {
 	if p.reset = now.Add(p.limit.length); p.limit.length > time.Second {
 		p.reset = p.reset.Truncate(time.Second)
@@ -133,7 +134,7 @@ func (p *provider) note(a modelCall) {
 	p.asked = append(p.asked, a)
 }
 
-// lift ends the limit before its time, as when someone buys more.
+// lift ends the limit early, as if someone bought more.
 func (p *provider) lift() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +142,7 @@ func (p *provider) lift() time.Time {
 	return p.reset
 }
 
-// of returns what the limited login has asked so far, and when its limit ends.
+// of returns the limited login's requests so far, and when its limit ends.
 func (p *provider) of() (list []modelCall, reset time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +157,7 @@ func (p *provider) firstAnswer() time.Time {
 	return p.probed
 }
 
-// unified is what the Messages API tells a subscription that has used up its
+// unified is the Messages API's answer to a subscription that has used up its
 // five hours.
 func unified(reset, _ time.Time) model.Reply {
 	at := strconv.FormatInt(reset.Unix(), 10)
@@ -178,8 +179,8 @@ func unified(reset, _ time.Time) model.Reply {
 	}
 }
 
-// used is what the Messages API tells a subscription with each answer: how much of its five
-// hours is used.
+// used are the Messages API's headers for a subscription in each answer: how much of its
+// five hours is used.
 func used(part float64) map[string]string {
 	at := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	status := "allowed"
@@ -196,8 +197,8 @@ func used(part float64) map[string]string {
 	}
 }
 
-// codexLimit is what the Responses API tells a ChatGPT plan that has used up its
-// five hours.
+// codexLimit is the Responses API's answer to a ChatGPT plan that has used up
+// its five hours.
 func codexLimit(reset, now time.Time) model.Reply {
 	left := int64(reset.Sub(now).Seconds())
 	return model.Reply{
@@ -219,7 +220,7 @@ func codexLimit(reset, now time.Time) model.Reply {
 	}
 }
 
-// bare is a 429 that says no more than when to come back, if that.
+// bare is a 429 that has at most a Retry-After.
 func bare(retryAfter bool) func(reset, now time.Time) model.Reply {
 	return func(reset, now time.Time) model.Reply {
 		reply := model.Reply{Status: http.StatusTooManyRequests, Message: "Number of requests has exceeded your rate limit."}
@@ -230,12 +231,12 @@ func bare(retryAfter bool) func(reset, now time.Time) model.Reply {
 	}
 }
 
-// expired is what the Messages API tells a login that has expired.
+// expired is the Messages API's answer to an expired login.
 func expired(_, _ time.Time) model.Reply {
 	return model.Reply{Status: http.StatusUnauthorized, Message: "OAuth token has expired. Please obtain a new token or refresh your existing token."}
 }
 
-// overloaded is what it tells everybody when it has too much to do.
+// overloaded is its answer to everybody when it is overloaded.
 func overloaded(_, _ time.Time) model.Reply {
 	return model.Reply{Status: 529, Message: "Overloaded"}
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// walled is a director, or several, with agents that run a real CLI and spend one
-// login, which meets its limit.
+// walled is one or several directors, with agents that run a real CLI and use one
+// login, which reaches its limit.
 type walled struct {
 	*box
 	kind      string
-	login     string // which of logins
+	login     string // a key of logins
 	p         *provider
-	url       string // of a director that lives
-	front     string // that agents know
+	url       string // of a living director
+	front     string // the address that agents use
 	directors []*role
 	agents    []*role
 	c         *client.Client
@@ -32,18 +32,19 @@ type walled struct {
 	ids       []string
 }
 
-// wallAgents is how many agents spend the login: as many runs may be in flight when
-// it meets its limit.
+// wallAgents is how many agents use the login: as many runs may be in flight when
+// it reaches its limit.
 const wallAgents = 2
 
-// reset is how long the limit lasts.
+// wallTime is how long the limit lasts.
 func wallTime() time.Duration { return soak.Pick(10*time.Second, 30*time.Second) }
 
-// logins are the variables in which a CLI finds its login.
+// logins are the variables from which a CLI takes its login.
 var logins = map[string]string{"claude": "CLAUDE_CODE_OAUTH_TOKEN", "claude with a key": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "opencode": "OPENAI_API_KEY"}
 
-// eitherLogin is for what does not depend on the CLI, whose words for a limit other tests
-// have: codex, which starts in half of the processor time, and in make soak Claude Code.
+// eitherLogin is for what does not depend on the CLI; other tests cover their messages
+// about limits: codex, which needs half of the CPU time to start, and in make soak Claude
+// Code.
 func eitherLogin(l limit) (login string, _ limit) {
 	l.refuse = codexLimit
 	if soak.On() {
@@ -52,7 +53,7 @@ func eitherLogin(l limit) (login string, _ limit) {
 	return soak.Pick("codex", "claude"), l
 }
 
-// wall starts one director and its agents, with further arguments.
+// wall starts one director and its agents, with additional arguments.
 func (b *box) wall(login string, l limit, args ...string) *walled {
 	b.t.Helper()
 	w := b.behindWall(login, l)
@@ -61,7 +62,7 @@ func (b *box) wall(login string, l limit, args ...string) *walled {
 	return w
 }
 
-// behindWall is what there is before any director.
+// behindWall is what exists before any director.
 func (b *box) behindWall(login string, l limit) *walled {
 	b.t.Helper()
 	kind, _, _ := strings.Cut(login, " ")
@@ -85,7 +86,7 @@ func (w *walled) addDirector(name, data string, args ...string) {
 	w.directors = append(w.directors, r)
 }
 
-// begin starts the agents, at the address where they find a director.
+// begin starts the agents, with the address of a director.
 func (w *walled) begin(front string, args ...string) {
 	w.t.Helper()
 	w.front, w.c = front, w.client(w.url)
@@ -95,8 +96,8 @@ func (w *walled) begin(front string, args ...string) {
 	}
 }
 
-// add starts an agent of the CLI, with a home of its own, as on a host of its own: two
-// daemons take turns in one.
+// add starts an agent of the CLI with a home of its own, as on a separate host: two
+// daemons would take turns in the same home.
 func (w *walled) add(name, login string, args ...string) {
 	w.t.Helper()
 	home, folder := filepath.Join(w.root, "home-"+name), filepath.Dir(w.file("work-"+name+"/README", "", 0o600))
@@ -111,7 +112,7 @@ func (w *walled) add(name, login string, args ...string) {
 	w.agents = append(w.agents, r)
 }
 
-// killed is what kill -9 of some and their next start is to the others.
+// killed kills some processes with kill -9, and restarts them.
 func (w *walled) killed(roles ...*role) {
 	w.t.Helper()
 	for _, r := range roles {
@@ -123,7 +124,7 @@ func (w *walled) killed(roles ...*role) {
 	}
 }
 
-// submits submits so many tasks, and returns once one has met the limit.
+// submits submits n tasks, and returns once one has met the limit.
 func (w *walled) submits(n int) {
 	w.t.Helper()
 	for i := range n {
@@ -154,8 +155,8 @@ func (w *walled) accounts() []api.Account {
 	return got.Accounts
 }
 
-// account is that of the login which is limited; the zero Account while the first of its
-// agents is not connected.
+// account returns the account of the limited login; the zero Account while the first of
+// its agents is not connected.
 func (w *walled) account() (a api.Account) {
 	w.t.Helper()
 	for _, one := range w.accounts() {
@@ -187,15 +188,16 @@ func (w *walled) inFlight() (n int) {
 
 // expected is what the provider may have seen.
 type expected struct {
-	refused int       // requests, at most
-	first   int       // 1: one goes first, and the others wait until it was answered; more: that many CLIs may have slept through the limit themselves
-	opens   time.Time // when they may; zero: at the reset
+	refused int       // maximum number of requests
+	first   int       // 1: one goes first, and the others wait for its answer; more: so many CLIs may have slept through the limit themselves
+	opens   time.Time // when they may begin; zero: at the reset
 }
 
-// oneGate is expected where the reset is known.
+// oneGate is expected if the reset is known.
 var oneGate = expected{refused: wallAgents, first: 1}
 
-// completes waits for the end of all tasks, and checks what the provider was asked.
+// completes waits until all tasks have ended, and checks the requests at the
+// provider.
 func (w *walled) completes(want expected) {
 	w.t.Helper()
 	for _, id := range w.ids {
@@ -213,7 +215,7 @@ func (w *walled) completes(want expected) {
 	w.wantOwnFirst()
 }
 
-// wantOwnFirst: what an agent does next after its run was parked is to go on with that.
+// wantOwnFirst: after its run was parked, an agent first continues that run.
 func (w *walled) wantOwnFirst() {
 	w.t.Helper()
 	parked := map[string]string{}
@@ -245,7 +247,8 @@ func (w *walled) wantFewRefused(list []modelCall, most int) {
 	}
 }
 
-// wantOneFirst: soon after the reset one asks, and the others when that was answered.
+// wantOneFirst: soon after the reset there is one request, and the others follow
+// after its answer.
 func (w *walled) wantOneFirst(list []modelCall, want expected) {
 	w.t.Helper()
 	after := slices.DeleteFunc(slices.Clone(list), func(a modelCall) bool { return a.refused || a.said != "" })
@@ -258,9 +261,9 @@ func (w *walled) wantOneFirst(list []modelCall, want expected) {
 	}
 }
 
-// wantPrompt: within five seconds after the account opens, the first request comes. In make
-// test, on a machine that may have a lot to do, it is enough that a run begins, and with
-// opencode, which takes seconds to start: the rest is the CLI's.
+// wantPrompt: the first request arrives within five seconds after the account opens. In
+// make test, where the machine may be busy, and with opencode, which takes seconds to
+// start, it is enough that a run begins: the rest depends on the CLI.
 func (w *walled) wantPrompt(request, opens time.Time) {
 	w.t.Helper()
 	first := request
@@ -276,8 +279,8 @@ func (w *walled) wantPrompt(request, opens time.Time) {
 	}
 }
 
-// wantSameConversations: each task has one conversation, which begins once; one that met
-// the limit goes on where it was, and does not repeat the prompt.
+// wantSameConversations: each task has one conversation, which begins once. A run that
+// met the limit continues it and does not repeat the prompt.
 func (w *walled) wantSameConversations(list []modelCall) {
 	w.t.Helper()
 	sessions, said, refused := map[string]string{}, map[string][]string{}, map[string]bool{}
@@ -301,7 +304,7 @@ func (w *walled) wantSameConversations(list []modelCall) {
 	}
 }
 
-// course tells a failed test what was asked when.
+// course lists all requests with their times, for a failed test.
 func (w *walled) course(list []modelCall) string {
 	var b strings.Builder
 	_, reset := w.p.of()
@@ -316,7 +319,7 @@ func (w *walled) course(list []modelCall) string {
 	return b.String()
 }
 
-// runEnds are the ends of the agents' runs so far, by the agents' own word.
+// runEnds are the ends of the agents' runs so far, as reported by the agents.
 func (w *walled) runEnds() (ends []time.Time) {
 	for _, l := range executions(w.t, w.execLog()) {
 		if l.Event == "end" {

@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Two agents spend one login, and it meets its limit in the middle of two of many tasks:
-// nothing fails, nobody asks in vain, who waits is told until when, and after the reset all
-// goes on in the same conversations.
+// Two agents use one login, which reaches its limit in the middle of two of many tasks:
+// nothing fails, there are no useless requests, waiting callers are told until when, and
+// after the reset everything continues in the same conversations.
 func TestALimitIsAGate(t *testing.T) {
 	w := newBox(t).wall("claude", limit{after: 3, length: wallTime(), refuse: unified})
 	w.submits(soak.Pick(6, 20))
@@ -28,7 +28,7 @@ func TestALimitIsAGate(t *testing.T) {
 	}
 	before, status := w.account(), w.want(0, "status").out
 	a := w.closed()
-	if !namesGate(status, before) { // the second run may put it off
+	if !namesGate(status, before) { // the second run may postpone it
 		w.wantNamed("status", status, a)
 	}
 	w.wantClosed(a)
@@ -51,7 +51,7 @@ func (w *walled) wantNamed(who, said string, a api.Account) {
 	}
 }
 
-// wantClosed: the account is the agents', and says what the provider said.
+// wantClosed: the account has the agents, and shows the provider's message.
 func (w *walled) wantClosed(a api.Account) {
 	w.t.Helper()
 	_, reset := w.p.of()
@@ -78,7 +78,8 @@ func (w *walled) wantClosed(a api.Account) {
 	}
 }
 
-// wantEveryoneTold: each task says which account it waits for, and until when.
+// wantEveryoneTold: each task names the account that it waits for, and until
+// when.
 func (w *walled) wantEveryoneTold(a api.Account) {
 	w.t.Helper()
 	parked := 0
@@ -108,8 +109,9 @@ func (w *walled) wantEveryoneTold(a api.Account) {
 	}
 }
 
-// While a login is at its limit, an agent that comes with the same takes nothing; one that
-// comes with another takes what waits, but not a conversation that is not its own.
+// While a login is at its limit, a new agent with the same login takes no task. A new
+// agent with another login takes waiting tasks, but none with another agent's
+// conversation.
 func TestALimitIsOfOneLogin(t *testing.T) {
 	w := newBox(t).wall(eitherLogin(limit{agents: 1, after: 1, length: time.Hour}))
 	w.submits(3)
@@ -138,8 +140,8 @@ func TestALimitIsOfOneLogin(t *testing.T) {
 	}
 }
 
-// The director is killed the moment the limit is met, before it has heard of it, and again
-// when all is stored, that time with the agents.
+// The director is killed at the moment the limit is met, before it knows of it, and again
+// when everything is stored, this time with the agents.
 func TestALimitIsAGateThoughAllAreKilled(t *testing.T) {
 	w := newBox(t).wall(eitherLogin(limit{after: 3, length: wallTime()}))
 	w.submits(soak.Pick(4, 20))
@@ -152,7 +154,8 @@ func TestALimitIsAGateThoughAllAreKilled(t *testing.T) {
 	w.completes(oneGate)
 }
 
-// Three directors share the line, one of them is killed while the account is closed.
+// Three directors share the queue; one of them is killed while the account is
+// closed.
 func TestALimitIsAGateOfAllDirectorsPostgres(t *testing.T) {
 	ofAllDirectors(t, testserver.NewPostgres(t, testserver.PostgresOptions{}).Database(t))
 }
@@ -172,7 +175,7 @@ func ofAllDirectors(t *testing.T, store string) {
 		w.addDirector(name, filepath.Join(b.root, name))
 		addrs = append(addrs, strings.TrimPrefix(w.url, "http://"))
 	}
-	b.vars["SIGNALBOX_TOKEN"], b.vars["SIGNALBOX_PROOF"] = b.token(), "off" // the balancer is nobody's director, and proves nothing
+	b.vars["SIGNALBOX_TOKEN"], b.vars["SIGNALBOX_PROOF"] = b.token(), "off" // the balancer is not a director and cannot prove itself
 	w.begin(newBalancer(t, addrs...).url)
 	w.submits(soak.Pick(4, 20))
 	w.closed()
@@ -180,8 +183,8 @@ func ofAllDirectors(t *testing.T, store string) {
 	w.completes(oneGate)
 }
 
-// codex says in a sentence for people when its limit ends, to the minute, and in its own
-// record to the second.
+// Codex reports the end of its limit in its message to the minute, and in its own record
+// to the second.
 func TestALimitIsAGateForCodex(t *testing.T) {
 	w := newBox(t).wall("codex", limit{after: 3, length: soak.Pick(6*time.Second, wallTime()), refuse: codexLimit})
 	w.submits(soak.Pick(6, 20))
@@ -190,7 +193,7 @@ func TestALimitIsAGateForCodex(t *testing.T) {
 	w.completes(oneGate)
 }
 
-// Agents that ask for their work themselves hear and say the same.
+// Pulling agents get and report the same.
 func TestALimitIsAGateForAgentsThatPull(t *testing.T) {
 	w := newBox(t).wall("codex", limit{after: 3, length: soak.Pick(6*time.Second, wallTime()), refuse: codexLimit}, "--pull")
 	w.submits(soak.Pick(6, 20))
@@ -198,8 +201,7 @@ func TestALimitIsAGateForAgentsThatPull(t *testing.T) {
 	w.completes(oneGate)
 }
 
-// The limit is there before anything was answered: nobody has done anything yet, and each
-// task begins once.
+// The limit is met before the first answer: no run has begun, and each task begins once.
 func TestALimitIsAGateBeforeTheFirstAnswer(t *testing.T) {
 	t.Parallel() // so that other tests do not wait for its parts
 	for _, login := range []string{"claude", "codex"} {
@@ -211,7 +213,7 @@ func TestALimitIsAGateBeforeTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// The one that goes first meets the limit again: the others wait on.
+// The run that goes first meets the limit again, and the others keep waiting.
 func TestWhoGoesFirstMeetsALimitAgain(t *testing.T) {
 	w := newBox(t).wall("codex", limit{after: 3, length: 4 * time.Second, again: 1, refuse: codexLimit})
 	w.submits(5)
@@ -225,17 +227,16 @@ func TestWhoGoesFirstMeetsALimitAgain(t *testing.T) {
 	}
 }
 
-// A key is refused with nothing but Retry-After. For a short one the CLI waits itself; of a
-// long one it says only when it would ask again, up to a quarter late: so one may come early.
+// A key is refused with only a Retry-After. If it is short, the CLI waits itself. If it is
+// long, the CLI reports its own retry time, up to a quarter later: so one may come early.
 func TestABareLimitWithRetryAfterIsAGate(t *testing.T) {
 	w := newBox(t).wall("claude with a key", limit{after: 3, length: soak.Pick(5*time.Second, wallTime()), refuse: bare(true)})
 	w.submits(soak.Pick(3, 20))
 	w.completes(expected{refused: wallAgents + 1, first: soak.Pick(wallAgents, 1)})
 }
 
-// A key is refused, and nobody says until when: the CLI tries once more, the account
-// closes for a while that is guessed, and someone who knows better opens it. With
-// SIGNALBOX_SOAK=1 nobody does.
+// A key is refused without a time. The CLI retries once, the account closes for a
+// guessed time, and a user opens it. With SIGNALBOX_SOAK=1 no user does.
 func TestABareLimitIsAGate(t *testing.T) {
 	w := newBox(t).wall("claude with a key", limit{after: 3, length: 10 * time.Second, refuse: bare(false)})
 	w.submits(soak.Pick(3, 20))
@@ -252,8 +253,8 @@ func TestABareLimitIsAGate(t *testing.T) {
 	w.completes(want)
 }
 
-// opencode says nothing of a limit, and would sleep through it in its slot. The run is ended
-// within a minute, and goes on when the account is open.
+// opencode does not report a limit, and would sleep through it in its slot. The run is ended
+// within a minute, and continues when the account is open.
 func TestALimitThatIsSleptThroughIsAGate(t *testing.T) {
 	soak.Only(t, "a CLI that keeps its slot while it sleeps")
 	w := newBox(t).wall("opencode", limit{agents: 1, after: 1, length: 5 * time.Minute, refuse: bare(true)})

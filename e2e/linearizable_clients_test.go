@@ -21,17 +21,17 @@ func wasSent(err error) (sent, unreachable bool) {
 	return gone.Sent, true
 }
 
-// linDeck is what a submitter does, shuffled: each kind of request comes up in
-// every history.
+// linDeck is what a submitter does, shuffled, so that each kind of request
+// occurs in every history.
 var linDeck = []string{"submit", "submit", "submit", "submit", "again", "other", "cancel", "cancel", "read", "read"}
 
 // submits is one submitter.
 func (l *linLine) submits(who int, rng *rand.Rand, rounds int) {
 	n := 0
 	for range rounds {
-		l.submitNew(who, rng, &n) // so that there is something to do the rest with
+		l.submitNew(who, rng, &n) // so that later requests have a task
 		for _, i := range rng.Perm(len(linDeck)) {
-			if l.t.Failed() { // perhaps nothing is there
+			if l.t.Failed() { // there may be none
 				return
 			}
 			switch what := linDeck[i]; what {
@@ -91,25 +91,25 @@ func (l *linLine) about(who int, verb, id string) {
 		return linOut{id: got.QueueID, state: got.State, begun: got.WasDispatched}, err
 	})
 	if err == nil && (verb == "cancel" && out.begun || verb == "unpark") {
-		// It was asked for at one moment and looked at later: two things.
+		// The cancel and the read of the state are two operations.
 		seen := l.ask(l.reader(), linIn{verb: "read", id: id})
 		seen.op.Call = called
 		seen.answered(nil, linOut{id: id, state: out.state, fence: fenceUnsaid})
 	}
 }
 
-// reader is a client of its own, for what is seen beside another request.
+// reader is a separate client, for reads beside another request.
 func (l *linLine) reader() int { return int(l.clients.Add(1)) - 1 }
 
-// linAgent is an agent of one slot that pulls.
+// linAgent is a pulling agent with one slot.
 type linAgent struct {
 	*linLine
 	who      int
 	name     string
 	instance string
 	rng      *rand.Rand
-	manners  []int // shuffled: how it deals with the next tasks
-	turned   bool  // it turned the last one away: after a second one it would be backed off
+	manners  []int // shuffled: how it handles the next tasks
+	turned   bool  // it was busy for the last one: after a second time it would be backed off
 }
 
 func (l *linLine) agent(n int, rng *rand.Rand) *linAgent {
@@ -122,7 +122,7 @@ func (l *linLine) agent(n int, rng *rand.Rand) *linAgent {
 	return a
 }
 
-// work takes tasks until none is left and none will come.
+// work takes tasks until none is left and no more will come.
 func (a *linAgent) work(over *atomic.Bool) {
 	for !a.t.Failed() {
 		last := over.Load()
@@ -139,7 +139,7 @@ func (a *linAgent) work(over *atomic.Bool) {
 	}
 }
 
-// claim asks once: one whose answer was lost is a claim of its own.
+// claim makes one request: a claim whose answer was lost is a separate claim.
 func (a *linAgent) claim() (api.PullAnswer, bool) {
 	ctx, cancel := context.WithTimeout(a.t.Context(), long)
 	defer cancel()
@@ -155,25 +155,25 @@ func (a *linAgent) claim() (api.PullAnswer, bool) {
 	return got, asked.answered(err, out)
 }
 
-// run deals with a task in one of several manners, each of which comes up.
+// run handles a task in one of several ways, each of which occurs.
 func (a *linAgent) run(t *api.AgentTask) {
 	if len(a.manners) == 0 {
 		a.manners = a.rng.Perm(6)
 	}
 	manner := a.manners[0]
 	a.manners = a.manners[1:]
-	if manner == 0 && (a.turned || t.Resume != nil) { // at the back, one that was let go first is still ahead
+	if manner == 0 && (a.turned || t.Resume != nil) { // at the back, a task that was let go first is still ahead
 		manner = 4
 	}
 	words := []string{"completed", "failed", "cancelled"}
 	in := linIn{id: t.QueueID, fence: t.Fence, taskID: fmt.Sprintf("task-%08x", t.Fence), word: words[a.rng.IntN(3)]}
 	say := func(verb string) bool { in.verb = verb; return a.report(in) }
 	switch manner {
-	case 0: // to the back of the line
+	case 0: // to the back of the queue
 		say("busy")
 		a.turned = true
 		return
-	case 1: // back to its place, and then it speaks of it all the same
+	case 1: // back to its place, and then it still reports on it
 		say("forgot")
 		say("finish")
 		return
@@ -181,7 +181,7 @@ func (a *linAgent) run(t *api.AgentTask) {
 	if say("accept") {
 		a.turned = false
 	}
-	if manner == 5 { // it goes on later, when someone lets it
+	if manner == 5 { // it continues later, when someone lets it
 		say("park")
 		say("park")
 		a.about(a.who, "unpark", t.QueueID)
@@ -189,19 +189,19 @@ func (a *linAgent) run(t *api.AgentTask) {
 	}
 	say("finish")
 	switch manner {
-	case 2: // once more, and it changes its mind
+	case 2: // repeated, and with another result
 		in.word = words[a.rng.IntN(3)]
 		say("finish")
-	case 3: // by an execution of before
+	case 3: // for an earlier execution
 		in.fence--
 		say("finish")
 	}
 }
 
-// never is when the gate of a parked task opens by itself: not while this runs.
+// never is when the gate of a parked task opens by itself: not during the test.
 var never = time.Now().Add(24 * time.Hour)
 
-// report returns whether the director took the agent's word.
+// report returns whether the director accepted the agent's report.
 func (a *linAgent) report(in linIn) bool {
 	in.agent = a.name
 	rep := api.PullReport{Instance: a.instance, Fence: in.fence}

@@ -8,11 +8,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The controls: a history that is right is spoilt by hand, each time in one
-// way that a queue must never go wrong in. A check that lets one pass is none.
+// The controls: a correct history is spoilt by hand, in each of the ways in
+// which a queue must never fail. A check that accepts one is useless.
 
-// spoilt is a way to spoil a history; ok is false where this one lacks what it
-// needs.
+// spoilt is a way to spoil a history; ok is false if this history lacks what
+// it needs.
 type spoilt struct {
 	how string
 	do  func(history []porcupine.Operation) (bad []porcupine.Operation, ok bool)
@@ -65,7 +65,8 @@ func seen(history []porcupine.Operation, is func(in linIn, out linOut) bool) int
 	return slices.IndexFunc(history, func(op porcupine.Operation) bool { return !outOf(op).lost && is(inOf(op), outOf(op)) })
 }
 
-// claimed is the claim of a task that was accepted and then ended by its agent.
+// claimed finds the claim of a task that was accepted and then ended by its
+// agent.
 func claimed(history []porcupine.Operation) (claim, finish int, ok bool) {
 	for finish = range history {
 		in, out := inOf(history[finish]), outOf(history[finish])
@@ -82,7 +83,7 @@ func claimed(history []porcupine.Operation) (claim, finish int, ok bool) {
 	return 0, 0, false
 }
 
-// after puts a request behind all others.
+// after appends a request to the history.
 func after(history []porcupine.Operation, in linIn, out linOut) []porcupine.Operation {
 	end := int64(math.MinInt64)
 	for _, op := range history {
@@ -144,8 +145,8 @@ func lostSubmit(h []porcupine.Operation) ([]porcupine.Operation, bool) {
 	}), true
 }
 
-// swappedOrder finds two tasks that waited at the same time and gives each the
-// life of the other.
+// swappedOrder finds two tasks that waited at the same time and exchanges
+// their histories.
 func swappedOrder(h []porcupine.Operation) ([]porcupine.Operation, bool) {
 	for a, first := range h {
 		for b, second := range h {
@@ -162,8 +163,8 @@ func made(op porcupine.Operation) bool {
 	return inOf(op).verb == "submit" && !out.lost && out.code == "" && !out.replayed
 }
 
-// waited reports whether two tasks that were each claimed once both waited when
-// the first was claimed, and no answer about them was lost.
+// waited reports whether two tasks that were each claimed once were both
+// waiting when the first was claimed, and no answer about them was lost.
 func waited(h []porcupine.Operation, a, b int) bool {
 	var claims [2]porcupine.Operation
 	for i, n := range []int{a, b} {
@@ -184,8 +185,8 @@ func waited(h []porcupine.Operation, a, b int) bool {
 	return h[b].Return < claims[0].Call && claims[0].Return < claims[1].Call
 }
 
-// exchanged gives two tasks each other's claims and reports. What else was asked
-// about them goes: their order alone is to be wrong.
+// exchanged exchanges the claims and reports of two tasks. Other requests about
+// them are removed, so that only their order is wrong.
 func exchanged(h []porcupine.Operation, id1, id2, body1, body2 string) []porcupine.Operation {
 	other := map[string]string{id1: id2, id2: id1, body1: body2, body2: body1}
 	h = slices.DeleteFunc(h, func(op porcupine.Operation) bool {
@@ -207,7 +208,7 @@ func exchanged(h []porcupine.Operation, id1, id2, body1, body2 string) []porcupi
 	return h
 }
 
-// twoMore submits two tasks more, a and b, and has one of them taken.
+// twoMore submits two more tasks, a and b, and has one of them claimed.
 func twoMore(h []porcupine.Operation, prioA, prioB int, taken string) []porcupine.Operation {
 	for _, in := range []linIn{{key: "a", prio: prioA}, {key: "b", prio: prioB}} {
 		in.verb, in.body = "submit", "task "+in.key

@@ -10,28 +10,28 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What one line of the queue and its agents, of one slot each, do when they do
-// one thing after the other. A history of the real program is right where some
-// order of its requests, each between its call and its answer, fits this.
+// The sequential model of a queue and its agents with one slot each. A history
+// of the real program is correct if some order of its requests, each between
+// its call and its answer, fits the model.
 
 // linIn is a request.
 type linIn struct {
-	verb   string // submit, cancel, read, unpark; of an agent: claim, accept, busy, forgot, finish, park
+	verb   string // submit, cancel, read, unpark; for an agent: claim, accept, busy, forgot, finish, park
 	agent  string
 	id     string
 	key    string // submit: the Idempotency-Key
 	body   string // submit: the prompt
 	prio   int
 	fence  int64
-	taskID string // accept, finish, park: the agent's own id
+	taskID string // accept, finish, park: the agent's own ID
 	word   string // finish: completed, failed, cancelled
-	next   int64  // submit, busy, forgot: the fence of the claim that takes it next; 0: none does
+	next   int64  // submit, busy, forgot: the fence of the claim that takes the task next; 0: none
 }
 
-// linOut is its answer.
+// linOut is the answer to a request.
 type linOut struct {
-	lost     bool   // the connection broke: it was carried out or it was not
-	code     string // of a refusal
+	lost     bool   // the connection broke: the request may or may not have been executed
+	code     string // of an error
 	id       string
 	body     string // claim
 	state    string // submit, read, cancel
@@ -41,8 +41,8 @@ type linOut struct {
 	ask      bool   // claim: the agent is asked about an execution
 }
 
-// Fences that are no numbers: of a claim whose answer was lost, and of an
-// answer that names none.
+// Special fences: of a claim whose answer was lost, and of an answer without
+// a fence.
 const (
 	fenceUnseen = -1
 	fenceUnsaid = -2
@@ -50,16 +50,16 @@ const (
 
 type linTask struct {
 	key, body string
-	id        string // "" where no answer named it yet
+	id        string // "" until an answer has named it
 	state     string
 	prio      int
-	top       int   // above 0: it is ahead of all with less, whatever their priority
+	top       int   // above 0: it is ahead of all tasks with a lower value, whatever their priority
 	fence     int64 // 0: never claimed
-	floor     int64 // of fenceUnseen: it is above this
+	floor     int64 // for fenceUnseen: the fence is above this
 	agent     string
 	taskID    string
 	cancel    bool
-	next      int64 // while it is pending, as linIn
+	next      int64 // while it is pending, as in linIn
 }
 
 func (t *linTask) ended() bool {
@@ -70,12 +70,12 @@ func (t *linTask) waits() bool { return t.state == "pending" || t.state == "park
 
 func (t *linTask) inFlight() bool { return !t.ended() && !t.waits() }
 
-// linState is never changed once it is made.
+// linState is immutable.
 type linState struct {
-	live  []linTask // in the order in which they are taken; those in flight keep their place
+	live  []linTask // in the order in which they are claimed; those in flight keep their place
 	ended []linTask // by key
-	fence int64     // the highest that was seen
-	text  string    // all of it: equal states have equal texts
+	fence int64     // the highest seen
+	text  string    // identifies the state: equal states have equal texts
 }
 
 func (s *linState) with(change func(*linState)) *linState {
@@ -96,7 +96,7 @@ func (s *linState) with(change func(*linState)) *linState {
 	return n
 }
 
-// set replaces a task by its key.
+// set replaces the task with the same key.
 func (s *linState) set(t linTask) *linState {
 	return s.with(func(n *linState) {
 		for _, list := range [][]linTask{n.live, n.ended} {
@@ -129,12 +129,12 @@ func (s *linState) byID(id string) (linTask, bool) {
 	return s.find(func(t *linTask) bool { return t.id == id })
 }
 
-// held is what an agent has in hand.
+// held is the task that an agent has in flight.
 func (s *linState) held(agent string) (linTask, bool) {
 	return s.find(func(t *linTask) bool { return t.inFlight() && t.agent == agent })
 }
 
-// head is the next to be claimed.
+// head is the next task to be claimed.
 func (s *linState) head() (linTask, bool) {
 	for _, t := range s.live {
 		if t.state == "pending" {
@@ -144,7 +144,8 @@ func (s *linState) head() (linTask, bool) {
 	return linTask{}, false
 }
 
-// named reports whether a task can have this id and this fence, and notes them.
+// named reports whether a task can have this ID and this fence, and stores
+// them.
 func (s *linState) named(t *linTask, id string, fence int64) bool {
 	if _, taken := s.byID(id); t.id == "" && !taken && id != "" {
 		t.id = id
@@ -155,7 +156,8 @@ func (s *linState) named(t *linTask, id string, fence int64) bool {
 	return t.id == id && (fence == fenceUnsaid || t.fence == fence)
 }
 
-// one is the state after an answer that fits, none that of one that does not.
+// one is the state after an answer that fits; none is used for an answer that
+// does not fit.
 func one(s *linState) []any { return []any{s} }
 
 var none []any
@@ -174,9 +176,10 @@ func linStep(state, input, output any) []any {
 	return slices.DeleteFunc(do(s, &in, &out), func(s any) bool { return s.(*linState).hopeless() })
 }
 
-// hopeless reports whether tasks wait in an order in which, as the rest of the
-// history says, they are not taken. Claims come in the order of their fences, so
-// that each such state fails in the end: to see it here spares the search.
+// hopeless reports whether tasks wait in an order in which, according to the
+// rest of the history, they are not claimed. Claims come in the order of their
+// fences, so each such state fails in the end: detecting it here shortens the
+// search.
 func (s *linState) hopeless() bool {
 	last := int64(0)
 	for _, t := range s.live {
@@ -191,9 +194,10 @@ func (s *linState) hopeless() bool {
 	return false
 }
 
-// foretold tells each request that puts a task in line by which claim it leaves.
+// foretold adds to each request that queues a task the fence of the claim that
+// takes it.
 func foretold(history []porcupine.Operation) []porcupine.Operation {
-	ids, fences := map[string]string{}, map[string][]int64{} // by body, by id
+	ids, fences := map[string]string{}, map[string][]int64{} // by body; by ID
 	for _, op := range history {
 		switch in, out := op.Input.(linIn), op.Output.(linOut); {
 		case in.verb == "submit" && out.id != "":

@@ -15,31 +15,32 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// linRun is a director that is killed and started again, with lines whose
-// clients write down what they ask and what they are answered.
+// linRun is a director that is killed and restarted, with queues whose
+// clients record their requests and answers.
 type linRun struct {
 	*box
 	director *role
 	c        *client.Client
 	began    time.Time
 	asked    atomic.Int64
-	sign     chan struct{} // something was asked
+	sign     chan struct{} // a request was made
 
 	mu     sync.Mutex
-	deaths []int64 // by when a director was dead
+	deaths []int64 // times by which a director was dead
 }
 
 func newLinRun(t *testing.T) *linRun {
 	r := &linRun{box: newBox(t), began: time.Now(), sign: make(chan struct{}, 1)}
-	// Priorities never meet by age within a test: the model knows no clock.
+	// Priorities do not change by age within a test, because the model has no
+	// clock.
 	config := r.file("signalbox.yaml", "queue: {age_step: 12h, max_size: 1000}\ndiscover: off\n", 0o600)
 	addr := freePort(t)
 	r.director = &role{b: r.box, name: "director", died: deaths{}}
 	r.director.args = r.server("director", []string{"--addr", addr, "--config", config})
 	r.director.start()
 	r.director.p.prints("http://")
-	// Each request has a connection of its own: one that breaks is of one
-	// director, and nobody sends anything again by himself.
+	// Each request has its own connection, so that a broken one belongs to one
+	// director, and the transport retries nothing.
 	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	var err error
@@ -70,7 +71,7 @@ func (r *linRun) wreck(rng *rand.Rand, kills int, done <-chan struct{}) {
 
 func (r *linRun) now() int64 { return int64(time.Since(r.began)) }
 
-// linLine is one line and what was asked of it.
+// linLine is one queue and the requests to it.
 type linLine struct {
 	*linRun
 	kind    string
@@ -78,12 +79,12 @@ type linLine struct {
 
 	mu    sync.Mutex
 	ops   []porcupine.Operation
-	keys  []linIn  // that were submitted
-	ids   []string // that are known
+	keys  []linIn  // submitted keys
+	ids   []string // known IDs
 	found map[string]bool
 }
 
-// asking is a request under way.
+// asking is a request in flight.
 type asking struct {
 	l  *linLine
 	op porcupine.Operation
@@ -95,9 +96,9 @@ func (l *linLine) ask(who int, in linIn) *asking {
 	return a
 }
 
-// answered writes the answer down. It reports whether there was one: a
-// connection that was never made has asked nothing, one that broke leaves open
-// what came of it.
+// answered records the answer. It reports whether there was one: if no
+// connection was made, there was no request; if it broke, the result is
+// unknown.
 func (a *asking) answered(err error, out linOut) bool {
 	l := a.l
 	a.op.Return = l.now()
@@ -117,7 +118,7 @@ func (a *asking) answered(err error, out linOut) bool {
 	} else if sent {
 		l.write(a.op, linOut{lost: true})
 	}
-	time.Sleep(10 * time.Millisecond) // it is being started again
+	time.Sleep(10 * time.Millisecond) // the director is restarting
 	return false
 }
 
@@ -132,9 +133,9 @@ func (l *linLine) write(op porcupine.Operation, out linOut) {
 	}
 }
 
-// history is what was asked, with an end for each request that was not
-// answered: what a director did for it, it did before it was dead. Reads that
-// were not answered say nothing.
+// history returns the requests, with an end for each request without an
+// answer: a director executed it before it was dead. Reads without an answer
+// are left out.
 func (l *linLine) history() (ops []porcupine.Operation) {
 	for _, op := range l.ops {
 		if op.Output.(linOut).lost {
@@ -160,10 +161,10 @@ func (l *linLine) deathAfter(op porcupine.Operation) int64 {
 		l.t.Errorf("no director died for %+v, and its connection broke", op.Input)
 		return math.MaxInt64
 	}
-	return op.Return // it broke after the death: the kernel closes what the dead had open
+	return op.Return // it broke after the death: the kernel closes a dead process's connections
 }
 
-// until asks until there is an answer.
+// until retries until there is an answer.
 func (l *linLine) until(who int, in linIn, do func(context.Context) (linOut, error)) (linOut, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.t.Context(), long)

@@ -20,18 +20,18 @@ import (
 
 const (
 	linKills = 3
-	linLimit = 60 * time.Second // of one check; none takes long
+	linLimit = 60 * time.Second // for one check; none should take that long
 )
 
-// linCrowds are the clients of each line of one director. The last line is for
-// the controls: to find that no order fits, all have to be tried, which are few
-// where few ask at once.
+// linCrowds are the clients of each queue of one director. The last queue is
+// for the controls: proving that no order fits needs all orders, which are few
+// if few clients are concurrent.
 var linCrowds = []struct{ submitters, agents, rounds int }{{3, 2, 1}, {3, 2, 1}, {1, 1, 2}}
 
-// A director is killed and started again under clients that submit, repeat,
-// cancel, read, claim, report and park at once. What they were answered must be what
-// a queue answers that does one thing after the other: nothing lost, doubled,
-// given twice, out of its order, or alive after its end.
+// A director is killed and restarted while clients submit, repeat, cancel, read,
+// claim, report and park concurrently. The answers must be those of a queue that
+// executes one request after another: no task is lost, doubled, claimed twice, out
+// of order, or alive after its end.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
 	rounds := soak.Pick(1, 60)
@@ -53,8 +53,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// recordHistories lets clients loose on a director, and returns what each line
-// was asked and answered.
+// recordHistories runs clients against a director, and returns the requests
+// and answers of each queue.
 func recordHistories(t *testing.T, seed uint64) (histories [][]porcupine.Operation) {
 	r := newLinRun(t)
 	var lines []*linLine
@@ -78,7 +78,7 @@ func recordHistories(t *testing.T, seed uint64) (histories [][]porcupine.Operati
 	r.wreck(seeded(1000), linKills, done)
 	<-done
 	for _, l := range lines {
-		for _, id := range l.ids { // what became of each
+		for _, id := range l.ids { // the final states
 			l.about(0, "read", id)
 		}
 		histories = append(histories, l.history())
@@ -87,7 +87,7 @@ func recordHistories(t *testing.T, seed uint64) (histories [][]porcupine.Operati
 	return histories
 }
 
-// wantColourful wants what the test is about to have happened.
+// wantColourful expects that the histories contain the events under test.
 func wantColourful(t *testing.T, r *linRun, histories [][]porcupine.Operation) {
 	t.Helper()
 	seen := map[string]int{}
@@ -118,7 +118,7 @@ func wantColourful(t *testing.T, r *linRun, histories [][]porcupine.Operation) {
 	}
 }
 
-// wantLinearizable checks a history, and shows where it went wrong.
+// wantLinearizable checks a history, and shows where it fails.
 func wantLinearizable(t *testing.T, history []porcupine.Operation) {
 	t.Helper()
 	began := time.Now()
@@ -139,8 +139,8 @@ func wantLinearizable(t *testing.T, history []porcupine.Operation) {
 	t.Logf("drawn in %s (SIGNALBOX_KEEP names a folder that stays); the longest order that fits, and what is left:\n%s", path, longestOrder(history, &info))
 }
 
-// longestOrder is the longest beginning of an order that fits the model, and
-// the first requests that did not fit behind it.
+// longestOrder is the longest prefix of an order that fits the model, and the
+// first requests after it that do not fit.
 func longestOrder(history []porcupine.Operation, info *porcupine.LinearizationInfo) string {
 	var best []int
 	for _, order := range slices.Concat(info.PartialLinearizations()...) {

@@ -1,6 +1,6 @@
 package e2e_test
 
-// The verbs of the model: what the API may answer, and what it has done then.
+// The requests of the model: possible answers and their effects.
 
 func linSubmit(s *linState, in *linIn, out *linOut) []any {
 	t, known := s.byKey(in.key)
@@ -31,7 +31,7 @@ func (s *linState) add(in *linIn, id string) *linState {
 func linRead(s *linState, in *linIn, out *linOut) []any {
 	t, known := s.byID(in.id)
 	fence := out.fence
-	if t.waits() && fence == 0 { // one that waits shows nothing of its last claim
+	if t.waits() && fence == 0 { // a waiting task does not show the fence of its last claim
 		fence = fenceUnsaid
 	}
 	if !known || out.code != "" || out.state != t.state || !s.named(&t, in.id, fence) {
@@ -51,7 +51,7 @@ func linCancel(s *linState, in *linIn, out *linOut) []any {
 		}
 		return none
 	case out.code != "" || out.begun != t.inFlight() || (!out.begun && out.state != "cancelled"):
-		return none // what the state of one in flight became, a read beside this says
+		return none // a separate read checks the state of a task in flight
 	}
 	return one(s.cancelled(t))
 }
@@ -67,14 +67,14 @@ func (s *linState) cancelled(t linTask) *linState {
 	return s.set(t)
 }
 
-// linUnpark lets a task that waits run anyway: it is the first of its line then.
+// linUnpark lets a waiting task run anyway: it is then the first in its queue.
 func linUnpark(s *linState, in *linIn, out *linOut) []any {
 	t, known := s.byID(in.id)
 	switch {
 	case !known:
 		return none
 	case t.waits():
-		if out.code == "" { // what its state became, a read beside this says
+		if out.code == "" { // a separate read checks the state
 			return one(s.topped(t))
 		}
 		return none
@@ -100,7 +100,7 @@ func linClaim(s *linState, in *linIn, out *linOut) []any {
 	switch {
 	case out.code != "":
 		return none
-	case out.id == "": // nothing came
+	case out.id == "": // no task was available
 		if holds || waits {
 			return none
 		}
@@ -130,7 +130,7 @@ func (s *linState) given(t linTask, agent string, fence int64) *linState {
 	return s.set(t)
 }
 
-// linReport is what an agent says of an execution: accept, busy, forgot, finish, park.
+// linReport is an agent's report on an execution: accept, busy, forgot, finish, park.
 func linReport(s *linState, in *linIn, out *linOut) []any {
 	t, known := s.byID(in.id)
 	if !known || (out.code != "" && out.code != "stale_fence") {
@@ -138,11 +138,11 @@ func linReport(s *linState, in *linIn, out *linOut) []any {
 	}
 	ok := out.code == ""
 	if !t.inFlight() || t.agent != in.agent || t.fence != in.fence {
-		if in.verb == "park" { // said again, it changes nothing
+		if in.verb == "park" { // repeated, it changes nothing
 			return one(s)
 		}
 		again := in.verb == "finish" && t.ended() && t.fence == in.fence && t.taskID == in.taskID
-		if ok == again { // its last word, once more, is taken and changes nothing
+		if ok == again { // a repeated final report is accepted and changes nothing
 			return one(s)
 		}
 		return none
@@ -164,7 +164,7 @@ func (s *linState) reported(t linTask, in *linIn) (next *linState, legal bool) {
 	case in.verb == "park":
 		t.taskID, t.state = in.taskID, map[bool]string{false: "parked", true: "cancelled"}[t.cancel]
 	case t.state != "dispatching":
-		return nil, false // the agents of this test have not accepted what they send back
+		return nil, false // the agents of this test have not accepted tasks that they send back
 	case t.cancel:
 		t.state = "cancelled"
 	case in.verb == "forgot": // to its old place
@@ -187,7 +187,7 @@ func removeKey(list []linTask, key string) (rest []linTask) {
 	return rest
 }
 
-// linLost are the states after a request whose answer was lost.
+// linLost are the possible states after a request whose answer was lost.
 func linLost(s *linState, in *linIn, _ *linOut) []any {
 	states := one(s)
 	t, known := s.byID(in.id)

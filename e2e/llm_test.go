@@ -20,8 +20,8 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// desk is an MCP server whose tool look answers once it is let, and which
-// counts how many of its calls are under way.
+// desk is an MCP server whose tool look answers once it is allowed to, and
+// which counts its calls in flight.
 type desk struct {
 	url     string
 	let     chan struct{} // closed: calls are answered
@@ -69,7 +69,7 @@ func (d *desk) count(n int, args string) {
 	d.changed = make(chan struct{})
 }
 
-// busy waits until n calls are under way.
+// busy waits until n calls are in flight.
 func (d *desk) busy(b *box, n int) {
 	b.t.Helper()
 	for {
@@ -97,8 +97,8 @@ func (d *desk) open() {
 	}
 }
 
-// withLLM writes a configuration with the tools of a desk, in a queue as
-// given, and an agent of kind llm for a scripted model.
+// withLLM writes a configuration with the tools of a desk, in the given
+// queue, and an agent of kind llm for a scripted model.
 func (b *box) withLLM(d *desk, provider, queue string) *model.Server {
 	b.t.Helper()
 	m, err := model.Start(model.Replies(model.Reply{}))
@@ -148,9 +148,9 @@ func (b *box) deskQueue(c *client.Client) api.ToolQueue {
 	return got.Queues[at]
 }
 
-// The model asks for five calls in one step: three are made, of which the tool
-// queue lets two run at a time; the other two are answered with the seed's
-// text, and made when the model asks again.
+// The model requests five calls in one step: three are made, of which the tool
+// queue runs two at a time. The other two are answered with the seed's text,
+// and made when the model requests them again.
 func TestLLMStepLimitAndToolQueue(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
 		t.Run(provider, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 				}
 				return true
 			})
-			// The conversation goes on where it is.
+			// The conversation continues in its agent.
 			m.Use(model.Replies(model.Reply{Text: "Five."}))
 			if got := b.want(0, "submit", "--wait", "--session", "talk-1", "how many were there?"); strings.TrimSpace(got.out) != "Five." {
 				t.Errorf("printed %q", got.out)
@@ -221,8 +221,8 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 	}
 }
 
-// What a run holds by a session lease is handed on when it ends, not when the
-// lease would.
+// A session lease of a run is released when the run ends, not when the lease
+// would.
 func TestLLMLeaseEndsWithItsRun(t *testing.T) {
 	b := newBox(t)
 	d := newDesk(t)
@@ -253,7 +253,8 @@ func TestLLMLeaseEndsWithItsRun(t *testing.T) {
 	b.completed(c, b.submit(c, api.SubmitRequest{Prompt: "two"}))
 }
 
-// A cancel takes the calls of a run out of the line, and frees what they hold.
+// A cancel removes the calls of a run from the queue, and releases what they
+// hold.
 func TestLLMCancelLeavesTheLine(t *testing.T) {
 	b := newBox(t)
 	d := newDesk(t)
@@ -276,8 +277,8 @@ func TestLLMCancelLeavesTheLine(t *testing.T) {
 	}
 }
 
-// The director is killed in the middle of a run: the run goes on in its agent,
-// and has its tools again from the next director.
+// The director is killed in the middle of a run: the run continues in its
+// agent, and gets its tools from the next director.
 func TestLLMOutlivesTheDirector(t *testing.T) {
 	b := newBox(t)
 	d := newDesk(t)
@@ -303,7 +304,7 @@ func TestLLMOutlivesTheDirector(t *testing.T) {
 	}
 	up.kill()
 	next := b.up("--agents", "llm", "--addr", addr)
-	b.toolsReady(next.url, "desk") // a call before that is refused, which the model is told
+	b.toolsReady(next.url, "desk") // an earlier call is refused, and the model is told so
 	close(second)
 	task := b.completed(c, id)
 	if task.Result.Output != "Saw both." || task.Result.ToolCount != 2 || !slices.Equal(d.looked, []string{`{"page":1}`, `{"page":2}`}) {
@@ -312,7 +313,8 @@ func TestLLMOutlivesTheDirector(t *testing.T) {
 	b.executedOnce(id)
 }
 
-// An open director wants no token, and believes nobody's word for an agent.
+// An open director requires no token, and does not accept an agent's claimed
+// identity.
 func TestLLMAtAnOpenDirector(t *testing.T) {
 	b := newBox(t)
 	d := newDesk(t)
@@ -327,15 +329,15 @@ func TestLLMAtAnOpenDirector(t *testing.T) {
 	}
 }
 
-// At a director that wants tokens a run calls tools by the token that was made
-// for it, whether its agent has one of its own or shows the director's.
+// At a director that requires tokens, a run calls tools with the token that
+// was made for it, whether its agent has its own token or uses the director's.
 func TestLLMCallsToolsByTheTokenOfItsRun(t *testing.T) {
 	b := newBox(t)
 	d := newDesk(t)
 	d.open()
 	m := b.withLLM(d, "openai", "{concurrent: 1}")
 	m.Use(func(r model.Request) model.Reply {
-		if r.Turn%2 == 0 { // each run begins anew
+		if r.Turn%2 == 0 { // each run is a new conversation
 			return model.Reply{Tools: looks(1)}
 		}
 		return model.Reply{Text: "done"}
@@ -353,8 +355,8 @@ func TestLLMCallsToolsByTheTokenOfItsRun(t *testing.T) {
 	}
 }
 
-// The limit of a step is changed in the file while a run is under way: its next
-// step has the new one.
+// The step limit is changed in the file while a run is active: its next step
+// uses the new limit.
 func TestLLMStepLimitFollowsTheFile(t *testing.T) {
 	b := newBox(t)
 	d := newDesk(t)

@@ -77,7 +77,7 @@ const (
 	noResumption = "streams are not resumed: a call whose connection breaks leaves its line"
 )
 
-// unmet are checks within the other scenarios that do not apply.
+// unmet are checks in other scenarios that do not apply.
 var unmet = map[string]string{
 	"sep-2549-prompts-list-caching-hints":                        noPrompts,
 	"sep-2549-resources-list-caching-hints":                      noResources,
@@ -86,19 +86,20 @@ var unmet = map[string]string{
 	"sep-2575-server-sends-prompts-list-changed-on-subscription": noPrompts,
 }
 
-// names are the scenarios whose tools are those of an MCP server. The gateway
-// puts the server's name before theirs; what is in between takes it off.
+// names matches the scenarios whose tools are an MCP server's. The gateway
+// prefixes them with the server's name; a proxy in between removes the
+// prefix.
 var names = regexp.MustCompile(`^(tools-call-.*|json-schema-2020-12|server-stateless|http-.*|server-sse-.*)$`)
 
-// suite is the conformance suite against an endpoint.
+// suite runs the conformance suite against an endpoint.
 type suite struct {
 	*box
 	node, program string
 	direct, named string // URLs
 }
 
-// scenario is one of the suite, for versions of the protocol. One of an
-// extension has none.
+// scenario is a scenario of the suite, for versions of the protocol; for an
+// extension, versions is empty.
 type scenario struct {
 	name     string
 	versions []string
@@ -139,12 +140,12 @@ func (s *suite) scenarios() []scenario {
 	return all
 }
 
-// resultsFolder is where a run of the suite writes what a scenario checked.
+// resultsFolder matches the folder with the results of a scenario.
 var resultsFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT`)
 
 // ofVersion runs all scenarios for a version of the protocol, in one process
-// for each endpoint, and returns what they checked. Those that do not apply run
-// and fail with them.
+// per endpoint, and returns their checks. Scenarios that do not apply run as
+// well, and fail.
 func (s *suite) ofVersion(version string) (map[string][]check, error) {
 	got, err := s.checks(s.direct, "--suite", "all", "--spec-version", version)
 	if err != nil {
@@ -169,8 +170,8 @@ func (s *suite) ofExtension(name string) ([]check, error) {
 	return got[name], err
 }
 
-// checks runs scenarios and returns what each one checked. It has failed if it
-// left no results: whether some checks failed is the caller's to judge.
+// checks runs scenarios and returns their checks. A scenario without results
+// has failed. The caller judges failed checks.
 func (s *suite) checks(at string, which ...string) (map[string][]check, error) {
 	dir, err := os.MkdirTemp(s.work, "conformance")
 	if err != nil {
@@ -197,8 +198,8 @@ func (s *suite) checks(at string, which ...string) (map[string][]check, error) {
 	return all, nil
 }
 
-// unnamed is an endpoint between the suite and a director that calls the tools
-// of the MCP server "conformance" by their own names.
+// unnamed is a proxy between the suite and a director that calls the tools of
+// the MCP server "conformance" by their own names.
 func unnamed(t *testing.T, director string) string {
 	t.Helper()
 	to, err := url.Parse(director)
@@ -216,7 +217,7 @@ func unnamed(t *testing.T, director string) string {
 			}
 			body, err := io.ReadAll(r.In.Body)
 			if err != nil {
-				return // the director finds the body cut short
+				return // the director sees a truncated body
 			}
 			body = own.ReplaceAll(body, []byte("${1}"+prefix+"${2}"))
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -236,7 +237,7 @@ func unnamed(t *testing.T, director string) string {
 	return server.URL
 }
 
-// without reads lines without a prefix of names.
+// without reads lines and removes a prefix of names.
 type without struct {
 	from   *bufio.Reader
 	rest   []byte
@@ -256,14 +257,14 @@ func (w *without) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// conformance starts a director with the tools that the suite asks for.
+// conformance starts a director with the tools that the suite needs.
 func (b *box) conformance() *suite {
 	b.t.Helper()
 	program := fromNPM(b.t, "@modelcontextprotocol/conformance/dist/index.js")
 	node := onPath(b.t, "node")
 	b.withSystemPath()
 	library := filepath.Dir(filepath.Dir(fromNPM(b.t, "@modelcontextprotocol/sdk/dist/esm/client/index.js")))
-	d := b.director("--open", "--tools", b.toolFile("tools.json", object{ // the suite can show no token
+	d := b.director("--open", "--tools", b.toolFile("tools.json", object{ // the suite cannot send a token
 		"queues":       queuesOf(nil),
 		"mcpServers":   object{"conformance": object{"command": node, "args": []string{b.testdata("conformance-tools.mjs"), library}}},
 		"commandTools": conformanceCommands(node, b.testdata("conformance-command.mjs")),
@@ -290,7 +291,7 @@ func conformanceCommands(node, script string) object {
 	}
 }
 
-// testdata is a file of the folder testdata.
+// testdata returns the path of a file in the folder testdata.
 func (b *box) testdata(name string) string {
 	b.t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", name))
@@ -300,18 +301,18 @@ func (b *box) testdata(name string) string {
 	return path
 }
 
-// oldestTried is the first version of the protocol that make test tries: the
-// newest that begins with a handshake, and the ones after it. What only an older
-// one takes for wrong, make soak finds.
+// oldestTried is the oldest version of the protocol that make test tries: the
+// newest one with a handshake; newer ones are tried too. make soak also tries
+// older ones.
 const oldestTried = "2025-11-25"
 
-// Every scenario of the conformance suite that applies passes against the real
-// endpoint, in each version of the protocol that it is for; and each scenario
-// that there is either applies or has its reason above.
+// Every applicable scenario of the conformance suite passes against the real
+// endpoint, in each of its protocol versions. Each scenario either applies or
+// has its reason above.
 func TestMCPConformance(t *testing.T) {
 	s := newBox(t).conformance()
 	begin, seen, runs := time.Now(), map[string]bool{}, 0
-	extensions, versions := []string{}, map[string][]string{} // scenarios, by version
+	extensions, versions := []string{}, map[string][]string{} // by version
 	for _, one := range s.scenarios() {
 		seen[one.name] = true
 		if outside[one.name] != "" {
@@ -379,7 +380,7 @@ func TestMCPConformance(t *testing.T) {
 		}
 	})
 	for id := range unmet {
-		if !used[id] && ran == runs { // not where -run chose some
+		if !used[id] && ran == runs { // unless -run selected some
 			t.Errorf("the check %s has passed, or is gone: it needs no reason any more", id)
 		}
 	}
@@ -387,7 +388,8 @@ func TestMCPConformance(t *testing.T) {
 	s.nothingHeld(strings.TrimSuffix(s.direct, "/mcp"))
 }
 
-// docs/mcp.md says of each scenario and each check that does not apply why.
+// docs/mcp.md gives the reason for each scenario and check that does not
+// apply.
 func TestConformanceListIsThatOfTheDocs(t *testing.T) {
 	data, err := os.ReadFile("../docs/mcp.md")
 	if err != nil {

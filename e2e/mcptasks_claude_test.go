@@ -8,9 +8,9 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// A real Claude Code, run for one prompt, speaks the newer protocol and does not
-// declare tasks: its model is told the id of the task in words, and follows and
-// cancels it with the plain tools.
+// A real Claude Code, run for one prompt, uses the newer protocol and does not
+// declare tasks: its model gets the task's ID as text, and follows and cancels
+// the task with the plain tools.
 func TestClaudeCodeFollowsAnAsyncTool(t *testing.T) {
 	b := newBox(t)
 	j := b.jobs(nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// jobs are async commands that wait until they are let go on. Each is a shell
-// script that a tool runs, with a folder of its own.
+// jobs are async commands that wait until they may continue. Each is a shell
+// script run by a tool, with a folder of its own.
 type jobs struct {
 	*box
 	node, modules string
@@ -23,7 +23,7 @@ type jobs struct {
 	folder        string
 }
 
-// jobScript writes its pid, waits for its go-ahead and says what it was told to.
+// jobScript writes its PID, waits for its signal file and prints its text.
 const jobScript = `#!/bin/sh
 read -r line
 cd "$1" || exit 1
@@ -37,7 +37,7 @@ printf 'did %s' "$name"
 `
 
 // jobs starts a director with the tool "job", one at a time, and the tool
-// "brief", which has a limit of time.
+// "brief", which has a timeout.
 func (b *box) jobs(more object, args ...string) *jobs {
 	b.t.Helper()
 	j := &jobs{
@@ -66,7 +66,7 @@ func (b *box) jobs(more object, args ...string) *jobs {
 	return j
 }
 
-// began waits until a job runs, and goOn lets it come to its end.
+// began waits until a job runs, and goOn lets it end.
 func (j *jobs) began(name string) {
 	j.t.Helper()
 	j.until(name+" runs", func() bool { return j.there(name + ".pid") })
@@ -82,8 +82,8 @@ func (j *jobs) there(name string) bool {
 	return err == nil
 }
 
-// client starts a client of tasks made with the official libraries; one without
-// a token shows that of the owner.
+// client starts a client of tasks that uses the official libraries; without a
+// token it uses the owner's.
 func (j *jobs) client(token string, args ...string) *process {
 	j.t.Helper()
 	if token == "" {
@@ -93,7 +93,8 @@ func (j *jobs) client(token string, args ...string) *process {
 	return launchProgram(j.t, j.node, j.work, j.environ(compileCache()), line...)
 }
 
-// asked is what a client is to do, and how a line begins that it prints then.
+// asked is an action of a client, and the beginning of the line that it then
+// prints.
 type asked struct {
 	want string
 	args []string
@@ -101,8 +102,8 @@ type asked struct {
 
 func ask(want string, args ...string) asked { return asked{want, args} }
 
-// says runs one such client, whose start takes half a second of a processor, for
-// all that is asked, to its end and wants the lines.
+// says runs one such client, whose start takes half a second of CPU time, for
+// all actions to its end, and expects the lines.
 func (j *jobs) says(token string, all ...asked) {
 	j.t.Helper()
 	var args []string
@@ -119,14 +120,14 @@ func (j *jobs) says(token string, all ...asked) {
 	}
 }
 
-// idOf is the id of the task that a client has.
+// idOf is the ID of the task that a client has.
 func idOf(p *process) string {
 	p.t.Helper()
 	return strings.TrimSpace(strings.TrimPrefix(p.prints("id "), "id "))
 }
 
-// Async commands are tasks to the official tasks client: it polls them to their
-// result, hears that they wait, cancels them, and goes away from them.
+// Async commands are tasks for the official tasks client: it polls them to
+// their result, sees that they wait, cancels them, and disconnects from them.
 func TestTasksOfTypeScriptClients(t *testing.T) {
 	j := newBox(t).jobs(nil)
 	first := j.client("", "call", "job", `{"name":"first"}`)
@@ -145,13 +146,13 @@ func TestTasksOfTypeScriptClients(t *testing.T) {
 
 	fourth := j.client("", "cancel", "job", `{"name":"fourth"}`)
 	id := idOf(fourth)
-	fourth.prints("cancelled") // also where it ran already
+	fourth.prints("cancelled") // even if it was running already
 	j.says("", ask("task cancelled cancelled by", "get", id))
 
 	fifth := j.client("", "leave", "job", `{"name":"fifth"}`)
 	id = idOf(fifth)
 	fifth.prints("closed")
-	j.began("fifth") // its client has gone, and it goes on
+	j.began("fifth") // its client has disconnected, and it continues
 	j.goOn("fifth")
 	j.says("",
 		ask("task completed", "follow", id),
@@ -169,7 +170,7 @@ func TestTasksOfTypeScriptClients(t *testing.T) {
 	}
 }
 
-// A task is its creator's: to another token it is not there.
+// Only the creator's token sees a task: for another token it does not exist.
 func TestATaskIsRefusedToAnotherPrincipal(t *testing.T) {
 	b := newBox(t)
 	j := b.jobs(nil)
@@ -190,8 +191,8 @@ func TestATaskIsRefusedToAnotherPrincipal(t *testing.T) {
 	p.prints("completed ok did mine")
 }
 
-// What a client was told survives the director: a task that waited is kept, with
-// its id, and the one that ran has failed for a reason that it can read.
+// What a client was told survives the director: a waiting task is kept with its
+// ID, and the running one has failed with a reason that the client can read.
 func TestTasksOfClientsSurviveAKill(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
@@ -210,9 +211,9 @@ func TestTasksOfClientsSurviveAKill(t *testing.T) {
 	j.says("", ask("task completed", "follow", waitedID))
 }
 
-// A call that waits in its tool queue becomes a task, for the client that
-// declared tasks, and keeps its place; one that did not goes on waiting and is
-// told its place.
+// A call that waits in its tool queue becomes a task, with the same position,
+// if its client declared tasks. Another client's call keeps waiting and
+// reports its position.
 func TestACallOverflowsIntoATask(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
@@ -243,7 +244,7 @@ func TestACallOverflowsIntoATask(t *testing.T) {
 	}
 }
 
-// Clients of either era that did not declare tasks are told the id in words, and
+// Clients of either era that did not declare tasks get the ID as text, and
 // follow the task with the plain tools.
 func TestClientsWithoutTasksFollowAnAsyncTool(t *testing.T) {
 	j := newBox(t).jobs(nil)
@@ -262,8 +263,8 @@ func TestClientsWithoutTasksFollowAnAsyncTool(t *testing.T) {
 	}
 }
 
-// spoken is a client of signalbox gateway --stdio that writes its messages
-// itself: the libraries' calls know no tasks.
+// spoken is a client of signalbox gateway --stdio that writes its own
+// messages, because the libraries' calls do not support tasks.
 type spoken struct {
 	b   *box
 	in  io.Writer
@@ -295,8 +296,7 @@ func (b *box) spoken() *spoken {
 	return &spoken{b, in, bufio.NewReader(out)}
 }
 
-// ask sends a request of the newer protocol and returns the result, or the error
-// in its place.
+// ask sends a request of the newer protocol and returns the result or the error.
 func (s *spoken) ask(method string, params, able object) object {
 	s.b.t.Helper()
 	params["_meta"] = object{mcp.MetaKeyProtocolVersion: modernEra, mcp.MetaKeyClientCapabilities: able}
@@ -328,8 +328,8 @@ func (s *spoken) ask(method string, params, able object) object {
 	}
 }
 
-// A client of signalbox gateway --stdio has the director's tasks, and one that
-// did not declare them its words.
+// A client of signalbox gateway --stdio gets the director's tasks, or, without
+// declaring them, the director's text.
 func TestTasksThroughABridge(t *testing.T) {
 	j := newBox(t).jobs(nil)
 	able := object{"extensions": object{"io.modelcontextprotocol/tasks": object{}}}
@@ -340,7 +340,7 @@ func TestTasksThroughABridge(t *testing.T) {
 		t.Fatalf("%v", made)
 	}
 	j.began("bridged")
-	j.says("", ask("task working", "get", id)) // it is the director's
+	j.says("", ask("task working", "get", id)) // the director has it
 	j.goOn("bridged")
 	var got object
 	j.until("it is completed", func() bool {

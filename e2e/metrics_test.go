@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// documented reads docs/metrics.md: type by name, of those that a role has.
+// documented reads docs/metrics.md: type by name, of the metrics of a role.
 func (b *box) documented(role string) map[string]string {
 	b.t.Helper()
 	out := map[string]string{}
@@ -30,8 +30,8 @@ func (b *box) documented(role string) map[string]string {
 
 var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 
-// measured compares what a role answers to GET /metrics with the docs, both
-// ways.
+// measured compares a role's answer to GET /metrics with the page, in both
+// directions.
 func (b *box) measured(role, url string) {
 	b.t.Helper()
 	code, text := b.ask(http.MethodGet, url+"/metrics", "")
@@ -50,15 +50,15 @@ func (b *box) measured(role, url string) {
 		}
 	}
 	for name := range want {
-		// No schedule fails, nothing is closed, no agent is of kind llm, and none spends an account.
+		// No schedule fails, no gate is closed, no agent is of kind llm, and none uses an account.
 		if !have[name] && name != "signalbox_schedule_failing" && name != "signalbox_gate_closed" && !strings.HasPrefix(name, "signalbox_agent_step_") && !strings.HasPrefix(name, "signalbox_account_") && !strings.HasPrefix(name, "signalbox_budget_") {
 			b.t.Errorf("docs/metrics.md tells of %s, which a %s does not have", name, role)
 		}
 	}
 }
 
-// What each role answers to GET /metrics is what docs/metrics.md tells of it,
-// once it has had something to count.
+// Each role's answer to GET /metrics matches docs/metrics.md, once there is
+// something to count.
 func TestEachRoleHasTheMetricsOfThePage(t *testing.T) {
 	b := newBox(t)
 	upstream := b.pong()
@@ -83,7 +83,7 @@ jobs:
 	b.measured("scheduler", b.serve("scheduler", "--config", config, "--data", b.root+"/scheduler", "--addr", "127.0.0.1:0", "--director", director.url).url)
 }
 
-// pong is the URL of something that a REST tool can call.
+// pong is the URL of a server for a REST tool.
 func (b *box) pong() string {
 	b.t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "pong") }))

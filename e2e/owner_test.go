@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// owners are the home folders of the boxes, by which a request is given the
-// token of the director that it goes to, as the owner's command line does.
+// owners are the home folders of the boxes. With them a request gets the
+// token of its director, as on the owner's command line.
 var owners struct {
 	sync.Mutex
 	homes map[string]bool
@@ -34,7 +34,7 @@ func addOwner(home string) (remove func()) {
 }
 
 // ownerToken is the token of the director or scheduler at host, which one of
-// the boxes runs, or is starting again after a kill; "" where it has made none.
+// the boxes runs or restarts after a kill; "" if it has none.
 func ownerToken(host string) string {
 	owners.Lock()
 	defer owners.Unlock()
@@ -58,7 +58,7 @@ func ownerToken(host string) string {
 	return before
 }
 
-// agentToken is what an agent of one of the boxes wants of its callers.
+// agentToken is the token that an agent of one of the boxes requires.
 func agentToken(host string) string {
 	for home := range owners.homes {
 		files, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(home)), "*", "agents", "*", "agent.json"))
@@ -76,7 +76,7 @@ func agentToken(host string) string {
 	return ""
 }
 
-// asOwner shows the owner's token on requests that show nothing themselves.
+// asOwner adds the owner's token to requests without a token.
 type asOwner struct{ http.RoundTripper }
 
 func (o asOwner) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -89,13 +89,13 @@ func (o asOwner) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.RoundTripper.RoundTrip(r)
 }
 
-// stranger makes requests as another user of the machine does.
+// stranger makes requests as another user of the machine.
 var stranger = &http.Client{Transport: &http.Transport{}}
 
 func init() { http.DefaultTransport = asOwner{http.DefaultTransport} }
 
-// token is that of the box's owner, or the one that its processes are given;
-// "" before its first director has started.
+// token is the token of the box's owner, or the one that its processes are
+// given; "" before its first director has started.
 func (b *box) token() string {
 	if given := b.vars["SIGNALBOX_TOKEN"]; given != "" {
 		return given

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// A run meets the limit of its account: the pages and status say until when, what waits, and
-// what a person can do; opened, the task goes on where it stopped.
+// A run reaches the limit of its account: the pages and status say until when, what waits,
+// and what a user can do. When the account is opened, the task continues where it stopped.
 func TestAnAccountAtItsLimitOnThePages(t *testing.T) {
 	tool := axe(t)
 	s := newStage(t)
@@ -52,7 +52,8 @@ func TestAnAccountAtItsLimitOnThePages(t *testing.T) {
 	p.seenAs(look{1280, 900, "light"})
 	p.until("the search has the parked task alone", `[...document.querySelectorAll("main a.row-title")].map((a) => a.textContent).join() === "write the report"`)
 
-	// The task says what it waits for. An admin closes the account for good, and opens it.
+	// The task says what it waits for. An admin closes the account indefinitely, and opens
+	// it.
 	p.goTo("/ui/tasks/" + id)
 	p.showsIn(".head-line .state", "parked")
 	p.until("the task says until when it waits", `(() => {

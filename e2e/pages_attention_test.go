@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Tasks that failed alike are one entry of attention, which leads to exactly them and
-// retries them all; a pause that someone set is a note.
+// Similar failures are one entry of attention, which links to exactly these tasks and
+// retries them all; a user's pause is a note.
 func TestFailuresAlikeAreOneEntryOfAttention(t *testing.T) {
 	s := newStage(t, "writer")
 	s.speaker("builder", `

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// The page of a task shows its checks, and what those that did not pass printed, as text.
+// The page of a task shows its checks, and the output of failed ones, as text.
 func TestTheChecksOfATask(t *testing.T) {
 	s := newStage(t, "coder")
 	two := 2

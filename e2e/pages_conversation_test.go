@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// One talks to an agent from its page: the first message begins a conversation, the next
-// ones go on with it, and each turn stands there with its answer.
+// Users chat with an agent on its page: the first message begins a conversation, later
+// ones continue it, and each turn is shown with its answer.
 func TestAConversation(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/agents/coder")

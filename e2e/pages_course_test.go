@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A task's page shows when it waited and ran, with its tool calls, and its output when each
-// line came.
+// A task's page shows when it waited and ran, with its tool calls, and the time of each
+// line of its output.
 func TestTheCourseOfATask(t *testing.T) {
 	s := newStage(t, "coder")
 	s.speaker("writer", `echo first; echo second`)
@@ -30,8 +30,8 @@ func TestTheCourseOfATask(t *testing.T) {
 	p.until("each call is a bar", `[...document.querySelectorAll(".timeline-row")].filter((r) => r.textContent.includes("search_code")).length >= 2`)
 }
 
-// The timeline says why a task had to wait, as far as that is kept: its place in line, and
-// whose end on the agent let it begin.
+// The timeline says why a task had to wait, as far as that is stored: its position, and
+// the task on the agent whose end let it start.
 func TestTheTimelineSaysWhyATaskWaited(t *testing.T) {
 	s := newStage(t)
 	gate, command := s.gated()

@@ -11,7 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A task that failed opens at the line that says why; what ended well, at its end.
+// The page of a failed task opens at the line with the reason; that of a completed
+// one, at its end.
 func TestOutputOpensWhereItMatters(t *testing.T) {
 	s := newStage(t)
 	s.speaker("builder", `
@@ -38,7 +39,7 @@ while [ $i -lt 600 ]; do i=$((i+1)); echo "line $i"; done`)
 	p.until("the end is in sight", inSight(`.output-box > div:nth-last-child(2)`))
 }
 
-// inSight is true where an element lies within the part of the output that is shown.
+// inSight is true if an element is within the visible part of the output.
 func inSight(selector string) string {
 	return fmt.Sprintf(`(() => {
 		const one = document.querySelector(%q), box = document.querySelector(".output-box")?.getBoundingClientRect(), at = one?.getBoundingClientRect();
@@ -46,8 +47,8 @@ func inSight(selector string) string {
 	})()`, selector)
 }
 
-// A list is gone through one by one: a click anywhere on a row opens it, the tab
-// says which task it is, the keys lead on, and Back restores the list.
+// A list can be processed task by task: a click anywhere on a row opens it, the
+// tab's title has the task, keys move on, and Back restores the list.
 func TestAListIsGoneThroughOneByOne(t *testing.T) {
 	s := newStage(t, "coder")
 	var tasks []api.SubmitResponse
@@ -76,8 +77,8 @@ func TestAListIsGoneThroughOneByOne(t *testing.T) {
 	p.at("/ui/tasks/" + tasks[31].QueueID)
 }
 
-// What was typed into a new task is there again after Esc, a click beside the
-// dialog and a new page, until it is discarded or sent.
+// The draft of a new task is restored after Esc, a click beside the dialog
+// and a page load, until it is discarded or sent.
 func TestADraftIsKept(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/")
@@ -110,7 +111,7 @@ func TestADraftIsKept(t *testing.T) {
 }
 
 // What is typed right after / goes into the search, every letter of it, on
-// whichever page.
+// any page.
 func TestASearchLosesNoLetter(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/")
@@ -126,7 +127,7 @@ func TestASearchLosesNoLetter(t *testing.T) {
 	}
 }
 
-// No entry of the navigation is ever out of sight, and nothing scrolls sideways.
+// Every entry of the navigation is always visible, and nothing scrolls sideways.
 func TestTheNavigationIsAlwaysThere(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.ownWindow(s.d.url).tabWith("/ui/", tabOptions{width: 1280, height: 800})

@@ -12,14 +12,15 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// changed makes an ended task of the agent coder that changed what a patch says.
+// changed makes an ended task of the agent coder with these changes.
 func (s *stage) changed(c signalbox.Changes) string {
 	s.t.Helper()
 	return s.left(len(c.Patch), func(r *signalbox.Result) { r.Changes = &c })
 }
 
-// left makes an ended task of the agent coder with what edit makes of its result; its ID has that
-// number. It is imported, so that it may be what no agent of ours tells.
+// left makes an ended task of the agent coder, with edit applied to its result; its ID contains
+// the number. It is imported, so that it may have values that Signalbox's own agents never
+// report.
 func (s *stage) left(number int, edit func(*signalbox.Result)) string {
 	s.t.Helper()
 	done := s.completed(s.c, s.task("coder", "sleep 1ms, change the files"))
@@ -54,8 +55,8 @@ func (s *stage) left(number int, edit func(*signalbox.Result)) string {
 	}
 }
 
-// someChanges has what there can be in a patch: code, markup, hidden characters, a line of
-// 100,000 characters, a long file, a binary one and a renamed one.
+// someChanges has every kind of content of a patch: code, markup, hidden characters, a
+// line of 100,000 characters, a long file, a binary file and a renamed one.
 func someChanges() signalbox.Changes {
 	var long strings.Builder
 	for i := range 1000 {
@@ -76,8 +77,8 @@ func someChanges() signalbox.Changes {
 	}
 }
 
-// What a task changed is read on its page, in one column or two, whatever stands in it; and a
-// comment on its lines goes to the agent with the next turn.
+// The page shows what a task changed, in one column or two, whatever the content; a comment
+// on its lines goes to the agent with the next turn.
 func TestTheChangesOfATask(t *testing.T) {
 	s := newStage(t, "coder")
 	changes := someChanges()
@@ -135,7 +136,8 @@ func TestTheChangesOfATask(t *testing.T) {
 	p.until("the file is the patch", fmt.Sprintf(`saved[0]?.length === %s.length && saved[0].startsWith("diff --git a/main.go")`, jsText(changes.Patch)))
 }
 
-// A patch of which the director keeps a part says so; and the files are all there.
+// If the director keeps only a part of the patch, the page says so, and still
+// lists all files.
 func TestChangesThatAreCut(t *testing.T) {
 	s := newStage(t, "coder")
 	changes := someChanges()

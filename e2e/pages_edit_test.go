@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A waiting task is moved to the top, and changed, on its page; the line and the agent that
-// takes it see the change; another's change in between is said.
+// A waiting task is moved to the top and changed on its page; the queue and the agent that
+// takes the task see the change; a concurrent change is reported.
 func TestChangeAWaitingTask(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	running := s.running("coder", "sleep 10m, first")
@@ -58,7 +58,7 @@ func TestChangeAWaitingTask(t *testing.T) {
 	p.showsIn("dialog", "is working")
 }
 
-// A new task can say all that the command line can.
+// A new task can have everything that the command line offers.
 func TestNewTaskWithAllThatItCanSay(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/")

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// axe is the program that looks for what keeps people from using a page.
+// axe is the program that checks pages for accessibility.
 func axe(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("SIGNALBOX_TEST_NPM")
@@ -25,10 +25,10 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// wcagRules are what axe looks at: WCAG, levels A and AA.
+// wcagRules are the checked rules: WCAG, levels A and AA.
 const wcagRules = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`
 
-// violations are what axe finds against rules, as the page stands.
+// violations are axe's violations of rules in the current state of the page.
 func (p *tab) violations(rules string) []string {
 	p.t.Helper()
 	has[any](p, `(window.axed = null, axe.run(document, { runOnly: `+rules+`, resultTypes: ["violations"] }).then((r) => {
@@ -38,7 +38,7 @@ func (p *tab) violations(rules string) []string {
 	return has[[]string](p, "axed")
 }
 
-// look is how a person has the pages on the screen.
+// look is a way in which a user sees the pages.
 type look struct {
 	width, height int64
 	colours       string // light, dark or forced
@@ -46,7 +46,7 @@ type look struct {
 
 func (l look) String() string { return fmt.Sprintf("%d px wide, %s", l.width, l.colours) }
 
-// allLooks are all widths in all colours. The first two are those of most people.
+// allLooks are all widths in all colours. The first two are the most common.
 func allLooks() (all []look) {
 	for _, colours := range []string{"light", "dark", "forced"} {
 		for _, size := range [][2]int64{{1440, 900}, {390, 844}, {320, 700}, {768, 1024}, {1024, 768}} {
@@ -56,8 +56,8 @@ func allLooks() (all []look) {
 	return all
 }
 
-// looksOf are those in which the n-th view is looked at: in make soak all, else the first two
-// and one of the others.
+// looksOf are the looks for the n-th view: in make soak all, otherwise the first two and one
+// of the others.
 func looksOf(n int) []look {
 	all := allLooks()
 	if soak.On() {
@@ -67,8 +67,8 @@ func looksOf(n int) []look {
 	return append(all[:2:2], others[n%len(others)])
 }
 
-// usableIn looks at the n-th view in its looks. axe, which takes a third of a second of a processor,
-// looks in make test at one of them: at each in turn.
+// usableIn checks the n-th view in its looks. axe takes a third of a second of CPU time, so in make
+// test it checks only one of them, each in turn.
 func (p *tab) usableIn(n int, at string) {
 	p.t.Helper()
 	looks := looksOf(n)
@@ -84,9 +84,8 @@ func (p *tab) usableIn(n int, at string) {
 	}
 }
 
-// Everybody can use the pages: no violation of WCAG A and AA on any of them, nor in their
-// dialogs, from 320 to 1440 px, in light, dark and forced colours; and nothing scrolls
-// sideways.
+// The pages are accessible: no violation of WCAG A and AA on any page or dialog, from 320
+// to 1440 px, in light, dark and forced colours; and nothing scrolls sideways.
 func TestEverybodyCanUseThePages(t *testing.T) {
 	tool := axe(t)
 	s := newStage(t, "coder", "writer")
@@ -95,7 +94,7 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 	written := s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
 	talk := "/ui/agents/writer/conversations/" + written.SessionID
 	changed := s.changed(someChanges())
-	running := s.running("coder", "sleep 1ms"+strings.Repeat(", call search_code for 1m", 20)) // a minute is the most that one call waits
+	running := s.running("coder", "sleep 1ms"+strings.Repeat(", call search_code for 1m", 20)) // a minute is the longest wait of one call
 	waiting := s.task("coder", "sleep 10m, upgrade the billing service")
 	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:writer", "the disk is being changed")); err != nil {
 		t.Fatal(err)
@@ -160,7 +159,7 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 	}
 }
 
-// fits looks at the page as it is shown: nothing scrolls sideways, also read from the right.
+// fits checks that nothing on the page scrolls sideways, also right to left.
 func (p *tab) fits(l look, at string) {
 	p.t.Helper()
 	p.seenAs(l)
@@ -179,8 +178,8 @@ func (p *tab) fits(l look, at string) {
 	has[any](p, `(document.documentElement.dir = "", 1)`)
 }
 
-// overflowing names rows of long lists that are higher than the room that is
-// kept for them until they are drawn, as a copy shows that is never drawn.
+// overflowing lists rows of long lists that are higher than the height that
+// is reserved until they are drawn, according to a copy that is never drawn.
 const overflowing = `[...document.querySelectorAll("li")].filter((li) => getComputedStyle(li).contentVisibility === "auto").flatMap((li) => {
 	const copy = li.cloneNode(true);
 	copy.style.contentVisibility = "hidden";
@@ -190,7 +189,7 @@ const overflowing = `[...document.querySelectorAll("li")].filter((li) => getComp
 	return kept + 1 < needed ? [li.className + ": " + kept + "px of " + needed + "px"] : [];
 })`
 
-// sideways names what reaches beyond an edge, where the page can be
-// scrolled there. A phone shows such a page smaller: innerWidth grows with it.
+// sideways lists what reaches beyond an edge to which the page can be
+// scrolled. A phone shrinks such a page: innerWidth grows with it.
 const sideways = `document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
 	["it is " + document.documentElement.scrollWidth + " px wide", ...[...document.querySelectorAll("main *, header *, dialog *")].filter((el) => { const r = el.getBoundingClientRect(); return r.right > document.documentElement.clientWidth + 1 || r.left < -1; }).slice(0, 4).map((el) => el.outerHTML.slice(0, 100))]`

@@ -10,13 +10,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// named is the condition that an element is one of these, with these words.
+// named is the condition that an element matches the selector and has these
+// words.
 func named(selector, words string) string {
 	return fmt.Sprintf("el.matches(%s) && e2e.name(el).includes(%s)", jsText(selector), jsText(words))
 }
 
-// The main action of each page without a mouse; the focus is seen wherever it
-// goes, and comes back from dialogs.
+// The main action of each page works without a mouse; the focus is always
+// visible, and returns from dialogs.
 func TestKeyboardAlone(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 1ms, call search_code for 10m")
@@ -53,13 +54,13 @@ func TestKeyboardAlone(t *testing.T) {
 	s.becomes(made, "cancelled")
 	p.noDialog()
 
-	// Tasks: a row is picked, and what is picked is cancelled.
+	// Tasks: a row is selected, and the selection is cancelled.
 	p.keys("g", "t")
 	p.showsIn("h1", "Tasks")
 	p.showsIn(".table-tasks .table-body", short(second))
 	p.keys("/")
 	p.until("the search has the focus", `document.activeElement.id === "search"`)
-	p.allow("/api/search?") // on a busy machine it looks for what is typed by half
+	p.allow("/api/search?") // on a busy machine it searches for half-typed text
 	p.keys("state:pending")
 	p.showsIn(".page-head", "1 task")
 	p.keys(kb.Escape, "j", "x")
@@ -91,7 +92,7 @@ func TestKeyboardAlone(t *testing.T) {
 	s.until("it is paused", func() bool { return len(s.pauses()) == 1 })
 	p.until("the focus is back", `!document.querySelector("dialog[open]") && document.activeElement.ariaLabel === "Actions for coder"`)
 
-	// Schedules: one is made.
+	// Schedules: one is created.
 	p.keys("g", "s")
 	p.showsIn("h1", "Schedules")
 	p.tabTo("New schedule", named("button", "New schedule"))
@@ -104,7 +105,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.keys(kb.Enter)
 	p.showsIn(`[aria-label="Schedule nightly"]`, "tidy up")
 
-	// Audit: all of a row.
+	// Audit: the details of a row.
 	p.keys("g", "l")
 	p.showsIn(".audit-item", "pause")
 	p.tabTo("a row", named("button.audit-open", "Row"))
@@ -121,8 +122,8 @@ func TestKeyboardAlone(t *testing.T) {
 	}
 }
 
-// Nothing moves under the pointer: while it points at a list, what came and
-// went is counted.
+// Nothing moves under the pointer: while it points at a list, changes are
+// only counted.
 func TestNothingMovesUnderThePointer(t *testing.T) {
 	s := newStage(t, "coder")
 	s.running("coder", "sleep 10m, first")
@@ -143,12 +144,12 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	p.showsIn(lane+" .chips", "1 sleep 10m, third")
 }
 
-// The login: a wrong password, the way back to where one was, what a user may
-// not do, and the way out.
+// The login: a wrong password, the return to the previous page, actions that
+// a user may not take, and the logout.
 func TestLoginPage(t *testing.T) {
 	s := newStage(t, "coder")
 	const password = "correct horse battery"
-	made, err := s.c.CreateToken(s.ctx(), api.NewToken{Name: "of-the-test", Scopes: []string{"admin"}}) // which closes the director
+	made, err := s.c.CreateToken(s.ctx(), api.NewToken{Name: "of-the-test", Scopes: []string{"admin"}}) // closes the director
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,19 +174,19 @@ func TestLoginPage(t *testing.T) {
 	p.at("/ui/agents")
 	p.live()
 	p.showsIn(".top", "clerk")
-	// A user may not pause or release: it is off, and says why.
+	// A user may not pause or release: the button is disabled, and says why.
 	p.until("what it may not do is off", `(() => { const b = e2e.find("button", "Pause everything…"); return b?.disabled && b.title.includes("You lack the right “admin”"); })()`)
 	p.click(".agents button", "Actions for coder")
 	p.until("the menu too", `e2e.all("[role=menuitem]", "Force release…").every((b) => b.ariaDisabled === "true" && e2e.plain(b.innerText).includes("You lack the right")) && e2e.all("[role=menuitem]").length > 2`)
 	p.click(".nav a", "Audit")
 	p.showsIn("main", "This is for admins")
-	// It may submit, and is named as who asked.
+	// A user may submit, and is recorded as the submitter.
 	p.keyUntil("n", "the dialog", `document.querySelector("dialog[open]")`)
 	p.fill("Prompt", "sleep 10m, for the clerk")
 	p.click("dialog button", "Submit")
 	p.at("/ui/tasks/queue-")
 	p.showsIn(".facts", "clerk")
-	// The way out ends the stream of all tabs, and leads back to the login.
+	// The logout ends the stream of all tabs, and leads to the login page.
 	other := w.tab("/ui/")
 	other.allow("401")
 	other.live()
@@ -195,7 +196,7 @@ func TestLoginPage(t *testing.T) {
 	p.click("#logout", "Log out")
 	p.until("the form is there", `e2e.shown(document.querySelector("#login"))`)
 	other.at("/login?next=/ui/")
-	// A script of another site's making in next leads nowhere.
+	// A hostile next parameter leads nowhere.
 	p.goTo("/login?next=" + "%2F%5Cexample.org%2F")
 	p.fill("User", "keeper")
 	p.fill("Password", password)

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Work is landed from the page of its task. Where it needs a person, that page and the first one
-// say so, and try again or give up. Its agent has no worktree of it, and so refuses each time.
+// Work is landed from the page of its task. If it needs a user, this page and the first page say
+// so, and offer a retry or a drop. The agent has no worktree for it, and so refuses each time.
 func TestWorkIsLandedFromThePageOfItsTask(t *testing.T) {
 	s := newStage(t, "coder")
 	nothing := s.left(1, func(r *signalbox.Result) {
@@ -22,7 +22,7 @@ func TestWorkIsLandedFromThePageOfItsTask(t *testing.T) {
 	p.showsIn("#prompt-head", "Prompt")
 	p.until("what was done in the agent's folder cannot land", `!document.querySelector(".landing")`)
 
-	p.allow("400 (Bad Request)") // the bad name
+	p.allow("400 (Bad Request)") // because of the invalid name
 	p.goTo("/ui/tasks/" + id)
 	p.seenAs(look{390, 844, "light"})
 	p.until("the branch of its worktree is proposed", `document.querySelector(".landing input").value === "main"`)

@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Of many agents those that work come first, and those that are down are one line
-// until it is opened; a filter finds them all.
+// Of many agents the working ones come first, and those that are down are folded
+// into one line; a filter finds them all.
 func TestManyAgentsAreFolded(t *testing.T) {
 	s := newStage(t, "zoe")
 	for i := range 10 {

@@ -11,9 +11,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A dev server on another port of the host sees the cookie of whoever logged in
-// to the pages and then looked at it, and can do nothing with it: neither its
-// page nor its program.
+// A dev server on another port of the host receives the cookie of a user who is
+// logged in to the pages and opens it. Neither its page nor its program can use
+// the cookie.
 func TestACookieOfAnotherPortIsWorthNothing(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -44,7 +44,7 @@ func TestACookieOfAnotherPortIsWorthNothing(t *testing.T) {
 	if has[bool](p, `localStorage.getItem("signalbox-login") !== null`) {
 		t.Error("the other port's page has the key of the login")
 	}
-	// What the page can have the browser send is refused as well.
+	// Requests that its page makes the browser send are refused as well.
 	has[bool](p, `(fetch("`+director.url+`/api/queue", {credentials: "include"}).then(() => { window.asked = "read"; }, () => { window.asked = "refused"; }), true)`)
 	p.until("the page has asked", "window.asked")
 	if got := has[string](p, "window.asked"); got != "refused" {
@@ -73,7 +73,7 @@ func TestACookieOfAnotherPortIsWorthNothing(t *testing.T) {
 			}
 		}
 	}
-	// Both halves are the login, also after the stranger tried.
+	// The login needs both halves, and still works after the attack.
 	req, _ := http.NewRequestWithContext(b.ctx(), http.MethodGet, director.url+"/api/me", nil)
 	req.AddCookie(&http.Cookie{Name: "signalbox_login", Value: cookie})
 	req.Header.Set("Signalbox-Login", key)
@@ -88,7 +88,7 @@ func TestACookieOfAnotherPortIsWorthNothing(t *testing.T) {
 	}
 }
 
-// A login link logs in once.
+// A login link works once.
 func TestALoginLinkWorksOnce(t *testing.T) {
 	b := newBox(t)
 	director := b.director()

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// Ten thousand tasks, in make test two thousand: only the rows in sight exist,
-// scrolling goes on from page to page, and a search answers.
+// Ten thousand tasks, in make test two thousand: only the visible rows exist,
+// scrolling loads page after page, and a search answers.
 func TestTenThousandTasks(t *testing.T) {
 	many := soak.Pick(2_000, 10_000)
 	s := newStage(t)
@@ -33,7 +33,7 @@ func TestTenThousandTasks(t *testing.T) {
 	}
 	seen := has[string](p, `document.querySelector(".table-tasks .row a").title`)
 	known := `Number(document.querySelector(".table-tasks").ariaRowCount)`
-	for range 8 { // each fetches at least a page of 200, so that there are more than eight
+	for range 8 { // each loads at least a page of 200, so more than eight pages exist
 		before := has[int](p, known)
 		has[any](p, "(scrollTo(0, document.documentElement.scrollHeight), 1)")
 		p.until("more rows came", fmt.Sprintf("%s > %d", known, before))
@@ -53,8 +53,8 @@ func TestTenThousandTasks(t *testing.T) {
 	p.showsIn(".depth", fmt.Sprintf("Queue %d/20000", many+1))
 }
 
-// The next page of a long list is asked for while a change makes the first one
-// be asked for anew, which ends that request: the list does not stay short.
+// A change reloads the first page of a long list while the next page is being
+// loaded, which aborts that request: the list must not stay short.
 func TestALongListGoesOnAfterAChange(t *testing.T) {
 	s := newStage(t)
 	s.d.stop()
@@ -80,7 +80,7 @@ func TestALongListGoesOnAfterAChange(t *testing.T) {
 	p.until("more came", fmt.Sprintf("document.documentElement.scrollHeight > %d", before+100))
 }
 
-// crowd submits many tasks that nobody takes.
+// crowd submits many tasks that no agent takes.
 func (s *stage) crowd(n int) {
 	s.t.Helper()
 	next := make(chan int)
@@ -96,7 +96,7 @@ func (s *stage) crowd(n int) {
 					s.t.Errorf("submit: %v, %v", resp, err)
 					continue
 				}
-				_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+				_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is reused
 				resp.Body.Close()
 			}
 		})
@@ -108,11 +108,11 @@ func (s *stage) crowd(n int) {
 	all.Wait()
 }
 
-// canary is what must not run wherever people and agents can write.
+// canary must not run in any place where users and agents can write.
 const canary = `<script>window.canary="script"</script><img src=x onerror="window.canary='img'"><svg onload="canary='svg'"></svg><a href="javascript:canary='link'">here</a>`
 
-// What people and agents wrote is text, whatever it looks like: prompt, output,
-// answer, message, reason and schedule.
+// Text of users and agents is shown as text, whatever it looks like: prompt,
+// output, answer, message, reason and schedule.
 func TestHostileTextIsText(t *testing.T) {
 	s := newStage(t)
 	s.speaker("builder", `printf '%s\n' "$1" 'error: '"$1"; exit 3`)
@@ -147,7 +147,7 @@ func TestHostileTextIsText(t *testing.T) {
 			t.Errorf("%s: %d elements came out of it", place.path, n)
 		}
 	}
-	// In dialogs and notes as well, and as what was typed into a search.
+	// Also in dialogs and notes, and as the text of a search.
 	p.goTo("/ui/tasks/" + failed)
 	p.click(".task-actions button", "Retry…")
 	p.until("the prompt is in the field", fmt.Sprintf(`document.querySelector("dialog textarea").value.startsWith(%s)`, jsText(shown)))

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Pause and drain: an agent, a line or everything, with a reason and an end.
+// Pause and drain: an agent, a queue or everything, with a reason and an end.
 func TestNeedPauseAndDrain(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
@@ -36,7 +36,7 @@ func TestNeedPauseAndDrain(t *testing.T) {
 	p.click("[role=menuitem]", "Resume")
 	p.showsIn(lane+" .state", "running")
 	s.until("nothing is paused", func() bool { return len(s.pauses()) == 0 })
-	// Everything at once, from the page of the agents.
+	// Everything at once, from the agents page.
 	p.click(".nav a", "Agents")
 	p.click("button", "Pause everything…")
 	p.fill("Reason", "a change of the network")
@@ -50,7 +50,7 @@ func TestNeedPauseAndDrain(t *testing.T) {
 	p.hides(".page-tools", "Everything is paused")
 }
 
-// pauses are those in force.
+// pauses are the active pauses.
 func (s *stage) pauses() []api.Pause {
 	s.t.Helper()
 	queue, err := s.c.Queue(s.ctx(), client.QueueOptions{Limit: 1})
@@ -60,8 +60,8 @@ func (s *stage) pauses() []api.Pause {
 	return queue.Paused
 }
 
-// A stuck agent: two clocks tell one that is silent from one that is slow, and
-// the way out stands beside it.
+// A stuck agent: two clocks distinguish a silent agent from a slow one, and
+// the remedy is next to them.
 func TestNeedStuckAgent(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	stuck := s.running("coder", "sleep 10m, first")
@@ -70,8 +70,8 @@ func TestNeedStuckAgent(t *testing.T) {
 	p := s.open("/ui/agents")
 	coder, writer := `[aria-label="Agent coder"]`, `[aria-label="Agent writer"]`
 	p.until("both clocks run", `/Last heartbeat \d+s ago Last progress (nothing printed yet|\d+s ago)/.test(e2e.text('`+coder+` .clocks'))`)
-	// It hangs, and answers nobody: that is said where a person looks. The other
-	// one, which prints no more often, is well.
+	// The agent hangs and does not respond: the page says so. The other agent,
+	// which prints as rarely, is healthy.
 	p.until("it is no more said to run", `["stuck?", "down"].includes(e2e.text('`+coder+` .state'))`)
 	p.until("its heartbeat is late", `document.querySelector('`+coder+` .clocks .is-late')`)
 	p.showsIn(writer+" .state", "running")
@@ -86,8 +86,8 @@ func TestNeedStuckAgent(t *testing.T) {
 	}
 }
 
-// Force release: it says which task is lost, which starts next, and that what
-// comes late is discarded; and it wants the agent's name.
+// Force release: it says which task is lost, which starts next, and that late
+// reports are discarded; and it requires the agent's name.
 func TestNeedForceRelease(t *testing.T) {
 	s := newStage(t, "coder")
 	lost := s.running("coder", "sleep 10m, upgrade the service")
@@ -117,7 +117,7 @@ func TestNeedForceRelease(t *testing.T) {
 	p.showsIn("main", short(next)+" running")
 }
 
-// Who holds capacity: bars, and each slot leads to its call.
+// Who holds capacity: bars, and each slot links to its call.
 func TestNeedWhoHoldsCapacity(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	holder := s.running("coder", "sleep 1ms, call search_code for 60s")
@@ -135,7 +135,7 @@ func TestNeedWhoHoldsCapacity(t *testing.T) {
 	p.showsIn("#queue-github .calls", short(waiter))
 	p.click("#queue-github .calls a", short(holder))
 	p.at("/ui/tasks/" + holder)
-	// Who holds it is told to stop: the next one has it.
+	// The holder is stopped: the next call gets the slot.
 	p.click(".task-actions button", "Cancel…")
 	p.click("dialog button", "Cancel it")
 	s.becomes(holder, "cancelled")
@@ -143,8 +143,8 @@ func TestNeedWhoHoldsCapacity(t *testing.T) {
 	p.until("the waiter holds it", `e2e.text("#queue-github").includes("Held by `+short(waiter)+`")`)
 }
 
-// An admin changes a capacity while calls hold it: more slots go to who waits at once, fewer
-// drain, whether the page or the command line says so.
+// An admin changes a capacity while calls hold it: additional slots go to waiting calls at
+// once, removed ones drain, whether the change comes from the page or the command line.
 func TestNeedChangeCapacity(t *testing.T) {
 	s := newStage(t, "coder", "writer", "tester")
 	holder := s.running("coder", "sleep 1ms, call search_code for 60s")

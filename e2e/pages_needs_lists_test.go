@@ -8,12 +8,12 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Schedules: plain words, zone, the next three, what came of each time, and
-// what happens when they overlap. What is wrong is named while it is typed.
+// Schedules: plain words, time zone, the next three times, the result of each
+// time, and the overlap policy. Mistakes are shown while typing.
 func TestNeedSchedules(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/schedules")
-	p.allow("/api/cron?") // what is asked while it is typed may be wrong
+	p.allow("/api/cron?") // what is typed so far may be invalid
 	p.showsIn(".empty", "signalbox schedules add")
 	p.click("button", "New schedule")
 	p.fill("Name", "stand-up")
@@ -52,7 +52,7 @@ func TestNeedSchedules(t *testing.T) {
 	p.click(".firings a", short(runs.Executions[0].QueueID))
 	p.at("/ui/tasks/" + runs.Executions[0].QueueID)
 	p.showsIn("main", "schedule stand-up")
-	// Removed where it stands.
+	// Removed in the list.
 	p.goTo("/ui/schedules")
 	p.click(card+" button", "Actions for stand-up")
 	p.click("[role=menuitem]", "Remove…")
@@ -60,7 +60,7 @@ func TestNeedSchedules(t *testing.T) {
 	p.showsIn(".empty", "No schedules yet")
 }
 
-// Search: one grammar in page, command line and API, kept in the address.
+// Search: one grammar in page, command line and API, stored in the URL.
 func TestNeedSearch(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail at billing")).QueueID
@@ -81,13 +81,13 @@ func TestNeedSearch(t *testing.T) {
 	if said := s.want(0, "search", "agent:coder", "state:failed", "since:2h", "billing", "--director", s.d.url).out; !strings.Contains(said, failed[len(failed)-4:]) {
 		t.Errorf("the command line finds %s", said)
 	}
-	// The address is the search: another tab, and back.
+	// The URL contains the search: in another tab, and after Back.
 	p.click(".table-tasks a", short(failed))
 	p.at("/ui/tasks/" + failed)
 	has[any](p, "(history.back(), 1)")
 	p.at("/ui/tasks?q=agent:coder")
 	p.showsIn(".table-tasks .table-body", short(failed))
-	// What cannot be understood is named, with what was probably meant.
+	// A mistake is named, with the probable meaning.
 	p.allow("422", "400")
 	p.fill("Search tasks", "agnt:coder")
 	p.showsIn("#search-note", "agnt")
@@ -97,7 +97,7 @@ func TestNeedSearch(t *testing.T) {
 	p.showsIn(".table-tasks .table-body", "writer")
 }
 
-// Audit: who did what by which way, why, and what it was before and after.
+// Audit: who did what, how and why, and the state before and after.
 func TestNeedAudit(t *testing.T) {
 	s := newStage(t, "coder")
 	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:coder", "a word to those who wonder")); err != nil {
@@ -137,7 +137,7 @@ func TestNeedAudit(t *testing.T) {
 	p.showsIn(".page-head", fmt.Sprintf("Chain: %d rows", head.Seq))
 }
 
-// Bulk: all that match, counted before anything is done.
+// Bulk: all matching tasks, counted before the action.
 func TestNeedBulk(t *testing.T) {
 	s := newStage(t, "coder")
 	s.running("coder", "sleep 10m, hold")
@@ -154,7 +154,8 @@ func TestNeedBulk(t *testing.T) {
 	if s.state(doomed[0]) != "pending" {
 		t.Error("something was cancelled before it was confirmed")
 	}
-	// One more comes meanwhile: it is asked once more, for as many.
+	// Another task appears in the meanwhile: the page asks again, with the new
+	// number.
 	doomed = append(doomed, s.task("coder", "sleep 10m, report 12"))
 	p.allow("409")
 	p.click("dialog button", "Cancel 12 tasks")
@@ -167,7 +168,7 @@ func TestNeedBulk(t *testing.T) {
 	if s.state(kept) != "pending" {
 		t.Error("one that did not match was cancelled")
 	}
-	// Picked ones: two of them are tried again.
+	// Selected ones: two of them are retried.
 	p.fill("Search tasks", "state:cancelled report")
 	p.showsIn(".page-head", "13 tasks")
 	p.click(".table-tasks input", "Select "+short(doomed[0]))

@@ -9,11 +9,12 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// These tests are the table of needs: what every user of such a page asks, one
-// test for each row. Each does the page's main action in a real browser, and
-// looks with the API at what came of it.
+// These tests are the table of needs: one test for each question that users of
+// such a page have. Each performs the page's main action in a real browser,
+// and checks the result with the API.
 
-// What runs now: a lane for each agent, with the running block, then its line.
+// What runs now: a lane for each agent, with the running block, then its
+// queue.
 func TestNeedWhatRunsNow(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	running := s.running("coder", "sleep 10m, upgrade the billing service")
@@ -29,7 +30,7 @@ func TestNeedWhatRunsNow(t *testing.T) {
 	p.showsIn(".figures", "1 running · 1 waiting")
 	p.showsIn(".depth", "Queue 1/")
 	p.live()
-	// What comes and goes is seen without asking.
+	// Changes appear without a reload.
 	next := s.running("writer", "sleep 10m, write it down")
 	p.showsIn(`[aria-label="Agent writer"] .block`, short(next))
 	p.showsIn(".figures", "2 running · 1 waiting")
@@ -39,8 +40,8 @@ func TestNeedWhatRunsNow(t *testing.T) {
 	p.showsIn(".task-id", running)
 }
 
-// Who waits behind whom: numbered chips with live waits, and a link to the
-// blocker.
+// Who waits behind whom: numbered chips with live waiting times, and a link
+// to the blocker.
 func TestNeedWhoWaitsBehindWhom(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
@@ -54,7 +55,7 @@ func TestNeedWhoWaitsBehindWhom(t *testing.T) {
 	p.click(chips+" a", "third")
 	p.showsIn(".card-why", "Picked: "+short(third))
 	p.showsIn(".card-why", "coder")
-	// The blocker is a step away.
+	// The blocker is one click away.
 	p.click(".why-links a", short(running))
 	p.at("/ui/tasks/" + running)
 	if task, err := s.c.Task(s.ctx(), third); err != nil || task.Position != 2 {
@@ -62,8 +63,8 @@ func TestNeedWhoWaitsBehindWhom(t *testing.T) {
 	}
 }
 
-// How long until mine: a range from the last runs of that agent, and unknown
-// where there are fewer than five.
+// How long until mine: a range from the last runs of that agent, or unknown
+// if there are fewer than five.
 func TestNeedHowLongUntilMine(t *testing.T) {
 	s := newStage(t)
 	s.agents["coder"] = s.agent("coder", s.d.url, "--slots", "5")
@@ -77,10 +78,10 @@ func TestNeedHowLongUntilMine(t *testing.T) {
 	waiting := s.task("coder", "sleep 1ms, mine")
 	p := s.open("/ui/tasks/" + waiting)
 	p.showsIn(".why", "unknown: fewer than 5 runs")
-	p.click(".task-actions button", "Cancel…") // the main action of a page about what waits
+	p.click(".task-actions button", "Cancel…") // the main action of the page of a waiting task
 	p.click("dialog button", "Cancel it")
 	s.becomes(waiting, "cancelled")
-	// The fifth run: from now on there is an estimate.
+	// After the fifth run there is an estimate.
 	if _, err := s.c.Cancel(s.ctx(), held); err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +97,8 @@ func TestNeedHowLongUntilMine(t *testing.T) {
 
 var anyNumber = regexp.MustCompile(`\d+(\.\d+)?( ?(ms|s|m|h|min))?( \d+s)?`)
 
-// Why is it not running: ordered gates with numbers and a cure, in the same
-// words in the page, on the command line, in the API and over MCP.
+// Why is it not running: ordered gates with numbers and a remedy, in the same
+// words on the page, on the command line, in the API and over MCP.
 func TestNeedWhyIsItNotRunning(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
@@ -127,24 +128,24 @@ func TestNeedWhyIsItNotRunning(t *testing.T) {
 			t.Errorf("the cure %q is not in the page: %q", gate.Cure, gates[i])
 		}
 	}
-	// An agent that asks over MCP is told the same.
+	// An agent that asks over MCP gets the same text.
 	told := s.over(s.d.url, modernEra).says("task_status", object{"task_id": waiting})
 	if !strings.Contains(told, strings.TrimSuffix(why.Summary, ".")) {
 		t.Errorf("%q is not in the answer over MCP: %s", why.Summary, told)
 	}
-	// The key j goes to the next one that waits.
+	// The key j goes to the next waiting task.
 	third := s.task("coder", "sleep 10m, third")
 	p.showsIn(`[aria-label="Agent coder"] .chips`, "third")
 	p.keyUntil("j", "the next one is picked", fmt.Sprintf(`e2e.text(".card-why").includes("Picked: " + %s)`, jsText(short(third))))
-	// It goes on by itself: the reasons are those of the moment.
+	// The page updates by itself: the reasons are the current ones.
 	if _, err := s.c.Cancel(s.ctx(), third); err != nil {
 		t.Fatal(err)
 	}
 	p.showsIn(".card-why", "It has ended")
 }
 
-// Pressure over time: running, waiting, oldest; and dragging over it shows the
-// tasks of that time.
+// Pressure over time: running, waiting, oldest; dragging over the chart shows
+// the tasks of that period.
 func TestNeedPressure(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/")
@@ -169,7 +170,7 @@ func TestNeedPressure(t *testing.T) {
 }
 
 // Is it healthy: one sentence with cause and next action, the same on the
-// command line; and the tab's title says that a person is needed.
+// command line; the tab's title shows that a user is needed.
 func TestNeedIsItHealthy(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	p := s.open("/ui/")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What did it say: output as text while it comes, follow and pause, and the
-// line that says why it failed before all else.
+// What did it print: output as text while it arrives, follow and pause, and
+// the line with the reason of a failure first.
 func TestNeedWhatDidItSay(t *testing.T) {
 	s := newStage(t)
 	gate := s.newGate()
@@ -52,8 +52,8 @@ exit 3`)
 	}
 }
 
-// Cancel: what waits leaves its line; what runs says for how long the agent has
-// not confirmed, and offers the way out.
+// Cancel: a waiting task leaves its queue; a running one shows for how long the
+// agent has not confirmed, and offers the remedy.
 func TestNeedCancel(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
@@ -76,7 +76,7 @@ func TestNeedCancel(t *testing.T) {
 	p.showsIn(".page-head .state", "cancelled")
 }
 
-// Retry: as it was, or edited; the attempts side by side.
+// Retry: unchanged or edited; the attempts side by side.
 func TestNeedRetry(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	first := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID

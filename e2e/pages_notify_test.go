@@ -2,8 +2,8 @@ package e2e_test
 
 import "testing"
 
-// The end of what was submitted here, or is watched, is told: by the browser where nobody
-// looks at the page, else by a note on it; and once.
+// The end of a task that was submitted here, or is watched, is reported once: by the
+// browser if the page is not visible, otherwise by a note on it.
 func TestTheEndOfATaskIsTold(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, upgrade the service")

@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Output has the colours of its program, and nothing else of its escape sequences.
+// Output has the colours of its program; other escape sequences have no effect.
 func TestOutputHasItsColours(t *testing.T) {
 	s := newStage(t)
 	s.speaker("builder", `printf 'plain \033[1;31mred\033[0m \033[2J\033]0;title\007<b>text</b>\n\033[44;7mswapped\nstill\033[0m\n'`)
@@ -21,7 +21,7 @@ func TestOutputHasItsColours(t *testing.T) {
 	p.until("a colour goes on in the next line", `[...document.querySelectorAll(".output-box .sgr-inverse")].map((e) => e.textContent).join() === "swapped,still"`)
 }
 
-// Output is searched by key, also in lines that are out of sight.
+// Output is searched with a key, including lines that are out of view.
 func TestOutputCanBeSearched(t *testing.T) {
 	s := newStage(t)
 	s.speaker("builder", `i=0; while [ $i -lt 3000 ]; do i=$((i+1)); printf 'Line \033[31m%d\033[0m\n' $i; done`)
@@ -29,9 +29,9 @@ func TestOutputCanBeSearched(t *testing.T) {
 	s.becomes(id, "completed")
 	p := s.open("/ui/tasks/" + id)
 	p.until("the end is there", `document.querySelector(".output-box > div:nth-last-child(2)")?.textContent === "Line 3000"`)
-	p.does("scroll to the first line", `document.querySelector(".output-box").scrollTop = 0`) // a search begins with what is in sight
+	p.does("scroll to the first line", `document.querySelector(".output-box").scrollTop = 0`) // a search begins at the visible part
 	p.keyUntil("f", "the field is there", `document.activeElement?.id === "output-find"`)
-	p.keys("", "line 29") // of 1,001 to 3,000, which the page keeps: 2,900 to 2,999
+	p.keys("", "line 29") // the page keeps lines 1,001 to 3,000: 2,900 to 2,999 match
 	marked := func(n string) {
 		p.until("line "+n+" is marked and in sight", `document.querySelector(".output-box .is-marked")?.textContent === "Line `+n+`" && `+inSight(`.output-box .is-marked`))
 	}
@@ -50,8 +50,8 @@ func TestOutputCanBeSearched(t *testing.T) {
 	p.until("the search has ended", `!document.getElementById("output-find") && CSS.highlights.get("found").size === 0 && document.activeElement.className.includes("output-box")`)
 }
 
-// A line has an address, by its number in the whole log, also where the beginning of the log
-// is no longer kept.
+// Each line has a URL, with its number in the whole log, even if the beginning of the log is
+// no longer kept.
 func TestLinesOfOutputHaveAddresses(t *testing.T) {
 	s := newStage(t)
 	s.speaker("builder", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "this is line $i"; done`)

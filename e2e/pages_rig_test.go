@@ -21,8 +21,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// chrome is the one browser of all tests of the pages. Each test has a context
-// of its own in it, as a private window has: cookies, storage and workers.
+// chrome is the one browser for all tests of the pages. Each test has a
+// separate context in it, like a private window: cookies, storage and workers.
 var chrome struct {
 	once sync.Once
 	ctx  context.Context
@@ -30,13 +30,13 @@ var chrome struct {
 	err  error
 }
 
-// unseen are parts of a window that nobody sees here: the list below the address
-// bar, which each window prepares as a page in a process of its own (a second
-// of work), and a process kept ready for a page that does not come.
+// unseen are parts of a window that the tests do not use: the list below the
+// address bar, which each window prepares as a page in a process of its own (a
+// second of CPU time), and a spare process for a page that is never opened.
 const unseen = "Translate,WebUIOmniboxPopup,WebUIOmniboxAimPopup,PreloadTopChromeWebUI,SpareRendererForSitePerProcess"
 
 func startChrome(path string) {
-	home, err := os.MkdirTemp("", "chrome") // by which the reaper knows it
+	home, err := os.MkdirTemp("", "chrome") // the reaper recognizes it by this
 	if err != nil {
 		chrome.err = err
 		return
@@ -45,7 +45,7 @@ func startChrome(path string) {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.Flag("disable-features", unseen+",BackForwardCache"), chromedp.Flag("disable-back-forward-cache", true), chromedp.UserDataDir(filepath.Join(home, "data")),
 		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "XDG_CACHE_HOME="+home+"/.cache", "TZ=UTC"))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	browser, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // what is wrong comes as an error too
+	browser, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // errors are also returned
 	chrome.ctx, chrome.stop = browser, func() { end(); cancel() }
 	chrome.err = chromedp.Do(browser, chromedp.Navigate("about:blank"))
 }
@@ -57,16 +57,17 @@ func stopChrome() {
 	}
 }
 
-// window is what one person has open: tabs that share cookies and workers.
+// window is the browser window of one user: its tabs share cookies and
+// workers.
 type window struct {
 	t     *testing.T
 	url   string // of the director
 	first context.Context
 	tabs  int
-	link  string // by which the first tab logs in; "": it does not
+	link  string // with which the first tab logs in; "": it does not
 }
 
-// window opens one. Without Chromium the test is skipped with the reason.
+// window opens a window. Without Chromium it skips the test with the reason.
 func (b *box) window(url string) *window {
 	b.t.Helper()
 	path := chromium(b.t)
@@ -79,7 +80,7 @@ func (b *box) window(url string) *window {
 	return &window{t: b.t, url: url, first: ctx}
 }
 
-// ownWindow is a window in which the owner has logged in.
+// ownWindow is a window in which the owner is logged in.
 func (b *box) ownWindow(url string) *window {
 	b.t.Helper()
 	w := b.window(url)
@@ -87,9 +88,8 @@ func (b *box) ownWindow(url string) *window {
 	return w
 }
 
-// tab is a page of the dashboard in a tab of its own. What a person would find
-// in its console as an error fails the test, and so does what the policy of the
-// pages had to stop.
+// tab is a page of the dashboard in its own tab. An error in its console fails
+// the test, and so does a violation of the pages' content security policy.
 type tab struct {
 	t   *testing.T
 	w   *window
@@ -97,14 +97,14 @@ type tab struct {
 
 	mu      sync.Mutex
 	wrong   []string
-	allowed []string // errors that the test brings about
+	allowed []string // errors that the test causes
 }
 
-// tabOptions change what a tab is before it opens the page.
+// tabOptions configure a tab before it opens the page.
 type tabOptions struct {
 	width, height int64
 	colours       string // light (default), dark or forced
-	tool          string // a script that each page has besides, past the policy
+	tool          string // an additional script in each page, exempt from the policy
 }
 
 func (w *window) tab(path string) *tab { w.t.Helper(); return w.tabWith(path, tabOptions{}) }
@@ -131,7 +131,8 @@ func (w *window) tabWith(path string, o tabOptions) *tab {
 	return p
 }
 
-// set prepares the tab: its size, its colours, and the words of tabScript.
+// set prepares the tab: its size, its colours, and the functions of
+// tabScript.
 func (p *tab) set(o tabOptions) {
 	p.t.Helper()
 	if o.width == 0 {
@@ -148,7 +149,7 @@ func (p *tab) set(o tabOptions) {
 		if err == nil {
 			_, err = cdp.Call(ctx, t, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: o.tool != ""})
 		}
-		if err == nil { // every tab believes that somebody looks at it
+		if err == nil { // every tab behaves as if it were visible and focused
 			_, err = cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		}
 		return err
@@ -156,7 +157,7 @@ func (p *tab) set(o tabOptions) {
 	p.seenAs(look{o.width, o.height, o.colours})
 }
 
-// seenAs sets the size of the tab, and which colours its person prefers.
+// seenAs sets the size of the tab and the preferred colours.
 func (p *tab) seenAs(l look) {
 	p.t.Helper()
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}, {Name: "prefers-reduced-motion", Value: "reduce"}, {Name: "forced-colors", Value: "none"}}
@@ -177,7 +178,7 @@ func (p *tab) seenAs(l look) {
 	}))
 }
 
-// hear keeps what goes wrong in the page.
+// hear records errors in the page.
 func (p *tab) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -208,7 +209,7 @@ func (p *tab) note(text string) {
 	p.wrong = append(p.wrong, text)
 }
 
-// allow names errors that are the test's own doing.
+// allow names errors that the test itself causes.
 func (p *tab) allow(texts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +242,7 @@ func (p *tab) allows(text string) bool {
 	return false
 }
 
-// run does something in the tab.
+// run runs an action in the tab.
 func (p *tab) run(what string, action chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, long)
@@ -251,14 +252,14 @@ func (p *tab) run(what string, action chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// goTo opens a path of the director and waits until the page is there.
+// goTo opens a path of the director and waits until the page is loaded.
 func (p *tab) goTo(path string) {
 	p.t.Helper()
 	p.run("open "+path, chromedp.Navigate(p.w.url+path))
 }
 
-// ask evaluates an expression; what has no value yet, and a page that is being
-// left, are told by ok.
+// ask evaluates an expression. If it has no value yet, or the page is being
+// left, it returns an error.
 func (p *tab) ask(expression string, into any) error {
 	ctx, cancel := context.WithTimeout(p.ctx, long)
 	defer cancel()
@@ -269,7 +270,7 @@ func (p *tab) ask(expression string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// has is the value of an expression now.
+// has returns the current value of an expression.
 func has[T any](p *tab, expression string) (value T) {
 	p.t.Helper()
 	if err := p.ask(expression, &value); err != nil {
@@ -278,9 +279,9 @@ func has[T any](p *tab, expression string) (value T) {
 	return value
 }
 
-// watch is true at once where a condition is met, else as soon as it is, and
-// false after two seconds. The page itself looks: a question from outside each
-// time costs the browser ten times as much.
+// watch becomes true as soon as a condition is met, and false after two
+// seconds. The page itself polls: polling from outside costs the browser ten
+// times as much.
 const watch = `((met) => met() || new Promise((answer) => {
 	const end = performance.now() + 2000;
 	(function look() {

@@ -20,11 +20,10 @@ type stage struct {
 }
 
 // newStage starts a director with demo agents of these names. The tools browse
-// (two at once) and search_code (one at a time) wait as long as they are asked
-// to.
+// (two at once) and search_code (one at a time) wait for the requested time.
 func newStage(t *testing.T, agents ...string) *stage {
 	t.Helper()
-	chromium(t) // before anything is started for nothing
+	chromium(t) // before anything is started in vain
 	b := newBox(t)
 	tool := func(queue string) object {
 		return object{
@@ -48,8 +47,8 @@ func newStage(t *testing.T, agents ...string) *stage {
 	return s
 }
 
-// hire starts a demo agent with a token of its own, by which it is known who
-// calls a tool.
+// hire starts a demo agent with a token of its own, which identifies it as
+// the caller of tools.
 func (s *stage) hire(name string, args ...string) {
 	s.t.Helper()
 	made, err := s.c.CreateToken(s.ctx(), api.NewToken{Name: "of-" + name, Agent: name, Scopes: []string{"submit", "read", "agent", "tool"}})
@@ -61,16 +60,16 @@ func (s *stage) hire(name string, args ...string) {
 	delete(s.vars, "SIGNALBOX_TOKEN")
 }
 
-// start starts the director, also after it has ended.
+// start starts the director, possibly again.
 func (s *stage) start() { s.t.Helper(); s.d = s.director(s.args...) }
 
-// open opens a page of the director in a window of its own.
+// open opens a page of the director in a separate window.
 func (s *stage) open(path string) *tab {
 	s.t.Helper()
 	return s.ownWindow(s.d.url).tab(path)
 }
 
-// task submits a prompt for an agent; "" is any.
+// task submits a prompt for an agent; "" is any agent.
 func (s *stage) task(agent, prompt string) string {
 	s.t.Helper()
 	return s.submit(s.c, api.SubmitRequest{Prompt: prompt, Agent: agent})
@@ -95,7 +94,7 @@ func (s *stage) becomes(id, state string) (task api.Task) {
 	return task
 }
 
-// state is that of a task now.
+// state is the current state of a task.
 func (s *stage) state(id string) string {
 	s.t.Helper()
 	task, err := s.c.Task(s.ctx(), id)
@@ -105,8 +104,7 @@ func (s *stage) state(id string) string {
 	return task.State
 }
 
-// wedge stops the process of an agent, as if it hung, and returns what lets it
-// go on.
+// wedge stops the process of an agent, as if it hung; undo lets it continue.
 func (s *stage) wedge(agent string) (undo func()) {
 	s.t.Helper()
 	pid := s.agents[agent].pid()
@@ -116,7 +114,7 @@ func (s *stage) wedge(agent string) (undo func()) {
 	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
 }
 
-// speaker is an agent that runs a script of the test for each task.
+// speaker starts an agent that runs a script of the test for each task.
 func (s *stage) speaker(name, script string) {
 	s.t.Helper()
 	file := s.file(name+".sh", "#!/bin/sh\n"+strings.TrimSpace(script)+"\n", 0o700)

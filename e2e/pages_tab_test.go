@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// tabScript is what a test asks a page with. It finds what a person would:
-// what is shown, by its words.
+// tabScript has functions with which a test inspects a page. They find what a
+// user would: visible elements, by their text.
 const tabScript = `
 addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective + " " + e.blockedURI + " " + e.sample));
 window.e2e = {
@@ -47,32 +47,32 @@ window.e2e = {
 
 func quoted(text string) string { return strconv.Quote(text) }
 
-// showsIn waits until a text is somewhere in what a selector finds.
+// showsIn waits until a text is somewhere in what a selector matches.
 func (p *tab) showsIn(selector, text string) {
 	p.t.Helper()
 	p.until(selector+" shows "+text, fmt.Sprintf("e2e.text(%s).includes(%s)", jsText(selector), jsText(text)))
 }
 
-// hides waits until a text is nowhere in what a selector finds.
+// hides waits until a text is nowhere in what a selector matches.
 func (p *tab) hides(selector, text string) {
 	p.t.Helper()
 	p.until(selector+" does not show "+text, fmt.Sprintf("!e2e.text(%s).includes(%s)", jsText(selector), jsText(text)))
 }
 
-// text is what a person reads in what a selector finds.
+// text is the visible text of what a selector matches.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	return has[string](p, fmt.Sprintf("e2e.text(%s)", jsText(selector)))
 }
 
-// click presses what has these words, as soon as it can be pressed.
+// click clicks what has these words, once it is enabled.
 func (p *tab) click(selector, words string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("%s %q can be pressed", selector, words),
 		fmt.Sprintf(`(window.e2eLast = e2e.click(%s, %s)) === ""`, jsText(selector), jsText(words)))
 }
 
-// fill types a text into the field with a label, in the place of what it has.
+// fill types a text into the field with a label, replacing its content.
 func (p *tab) fill(label, text string) {
 	p.t.Helper()
 	p.until("the field "+label, fmt.Sprintf(`(() => { const el = e2e.field(%s, document.querySelector("dialog[open]") ?? document); el?.focus(); el?.select?.(); return document.activeElement === el; })()`, jsText(label)))
@@ -80,7 +80,7 @@ func (p *tab) fill(label, text string) {
 	p.until("the field has the text", fmt.Sprintf("document.activeElement.value === %s", jsText(text)))
 }
 
-// types puts a text where the focus is, all at once.
+// types inserts a text at the focus, all at once.
 func (p *tab) types(text string) {
 	p.t.Helper()
 	p.run("type", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -97,7 +97,7 @@ func (p *tab) does(what, script string) {
 	}
 }
 
-// choose takes one of a list by its words.
+// choose selects an entry of a list by its words.
 func (p *tab) choose(label, words string) {
 	p.t.Helper()
 	p.until("the list "+label+" has "+words, fmt.Sprintf(`(() => {
@@ -108,7 +108,7 @@ func (p *tab) choose(label, words string) {
 		return true; })()`, jsText(label), jsText(words)))
 }
 
-// keys presses keys, as a person does: each by itself.
+// keys presses keys one by one, like a user.
 func (p *tab) keys(keys ...string) {
 	p.t.Helper()
 	for _, key := range keys {
@@ -116,7 +116,7 @@ func (p *tab) keys(keys ...string) {
 	}
 }
 
-// keyUntil presses a key, and again where it came before the page had bound it.
+// keyUntil presses a key, repeatedly in case the page had not bound it yet.
 func (p *tab) keyUntil(key, what, condition string) {
 	p.t.Helper()
 	testkit.Wait(p.t, what, func() bool {
@@ -125,8 +125,8 @@ func (p *tab) keyUntil(key, what, condition string) {
 	})
 }
 
-// tabTo presses Tab until what is meant has the focus, and wants the focus to
-// be seen at each step.
+// tabTo presses Tab until the wanted element has the focus, and expects a
+// visible focus at each step.
 func (p *tab) tabTo(what, condition string) {
 	p.t.Helper()
 	for range 120 {
@@ -147,7 +147,7 @@ func (p *tab) tabTo(what, condition string) {
 	p.t.Fatalf("%s is not reached with Tab; the focus is on %s", what, has[string](p, "document.activeElement.outerHTML.slice(0, 200)"))
 }
 
-// drag moves the mouse with its button down over part of an element.
+// drag drags the mouse over part of an element.
 func (p *tab) drag(selector string, from, to float64) {
 	p.t.Helper()
 	box := has[[]float64](p, fmt.Sprintf(`((el) => { el.scrollIntoView({ block: "center" }); const b = el.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })(document.querySelector(%s))`, jsText(selector)))
@@ -168,30 +168,30 @@ func (p *tab) drag(selector string, from, to float64) {
 		send(moved, at(from), 0), send(pressed, at(from), 1), send(moved, at((from+to)/2), 1), send(moved, at(to), 1), send(released, at(to), 0)))
 }
 
-// path is where the tab is, with its query decoded.
+// path is the tab's path, with its query decoded.
 func (p *tab) path() string {
 	p.t.Helper()
 	return has[string](p, `location.pathname + decodeURIComponent(location.search.replaceAll("+", " "))`)
 }
 
-// at waits until the tab is at a path that begins so.
+// at waits until the tab's path begins with path.
 func (p *tab) at(path string) {
 	p.t.Helper()
 	p.until("the tab is at "+path, fmt.Sprintf(`(location.pathname + decodeURIComponent(location.search.replaceAll("+", " "))).startsWith(%s)`, jsText(path)))
 }
 
-// live waits until the page shows what the stream tells.
+// live waits until the page shows the stream's data.
 func (p *tab) live() { p.t.Helper(); p.showsIn(".pill", "live") }
 
-// short is an id as the pages show it.
+// short is an ID as the pages show it.
 func short(id string) string { return "…" + id[len(id)-4:] }
 
-// jsText is a text as JavaScript writes it.
+// jsText is a JavaScript literal of a text.
 func jsText(text string) string {
-	return strings.ReplaceAll(quoted(text), `\a`, "") // Go's quotes are those of JavaScript but for the bell
+	return strings.ReplaceAll(quoted(text), `\a`, "") // Go's quoting is that of JavaScript except for the bell
 }
 
-// point moves the mouse onto an element.
+// point moves the mouse over an element.
 func (p *tab) point(selector string) {
 	p.t.Helper()
 	box := has[[]float64](p, fmt.Sprintf(`((b) => [b.x + b.width / 2, b.y + b.height / 2])(document.querySelector(%s).getBoundingClientRect())`, jsText(selector)))

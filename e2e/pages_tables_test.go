@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The list of tasks on one long page: what stays in sight, what a row offers and when.
+// The list of tasks on one long page: what stays in view, and what a row offers when.
 func TestTheListOfTasks(t *testing.T) {
 	s := newStage(t, "coder")
 	done := s.completed(s.c, s.task("coder", "sleep 1ms, draft")).QueueID
@@ -22,7 +22,7 @@ func TestTheListOfTasks(t *testing.T) {
 	p := w.tabWith("/ui/tasks", tabOptions{width: 1280, height: 700})
 	p.showsIn(".page-head", "47 tasks")
 
-	// The search, the bar and the head of the table stay where the list scrolls.
+	// The search, the bar and the head of the table stay while the list scrolls.
 	p.does("scroll", `scrollTo(0, 700)`)
 	for _, part := range []string{"#search", ".bulk", ".table-head [role=columnheader].col-what"} {
 		p.until(part+" is in sight", fmt.Sprintf(`((el) => { const b = el.getBoundingClientRect(); return b.top > 40 && b.top < 260 && el.contains(document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2)); })(document.querySelector(%q))`, part))
@@ -40,10 +40,10 @@ func TestTheListOfTasks(t *testing.T) {
 		const row = document.querySelector(".row-cursor")?.getBoundingClientRect(), head = document.querySelector(".table-head").getBoundingClientRect();
 		return row && row.top >= head.bottom - 1 && row.bottom <= innerHeight; })()`)
 
-	// What can be done with a row always shows where nothing can be pointed with, as in
-	// this browser; else for who points at the row or comes with Tab.
+	// Without a pointing device, as in this browser, a row's actions are always
+	// visible; otherwise when the row is pointed at or has the focus.
 	action := fmt.Sprintf(`document.querySelector('[aria-label="Retry %s"]')`, short(done))
-	p.goTo("/ui/tasks") // the focus in the list held its rows
+	p.goTo("/ui/tasks") // the focus in the list kept its rows
 	p.click(".searches a", "done")
 	p.at("/ui/tasks?q=state:completed")
 	p.showsIn(".page-head", "1 task")
@@ -58,7 +58,7 @@ func TestTheListOfTasks(t *testing.T) {
 	p.does("focus it", action+`.focus()`)
 	p.until("it is seen with the focus", `getComputedStyle(`+action+`.parentElement).opacity === "1"`)
 
-	// How long each took, and which columns there are, also after a reload.
+	// Durations, and the selection of columns, also after a reload.
 	p.until("it has a duration", `/^\d+(ms|s)$/.test(e2e.text(".row .col-took"))`)
 	p.click(".list-bar button", "Columns")
 	p.click("[role=menuitemcheckbox]", "Duration")
@@ -70,7 +70,7 @@ func TestTheListOfTasks(t *testing.T) {
 	p.click("[role=menuitemcheckbox]", "Duration")
 	p.until("what runs has a duration so far", `/^\d+m? ?\d*s$/.test(e2e.text(".row .col-took"))`)
 
-	// All that a search finds as a file, page by page.
+	// All results of a search as a file, page by page.
 	p.goTo("/ui/tasks?q=state:pending")
 	p.showsIn(".page-head", "45 tasks")
 	p.does("keep what is saved, and make the pages short", `

@@ -14,7 +14,7 @@ import (
 
 var liveReaders = regexp.MustCompile(`(?m)^signalbox_live_readers(?:\{[^}]*\})? (\d+)`)
 
-// readers is how many read the live stream of the director.
+// readers is the number of clients that read the director's live stream.
 func (s *stage) readers() int {
 	s.t.Helper()
 	text, err := s.c.Metrics(s.ctx())
@@ -29,8 +29,9 @@ func (s *stage) readers() int {
 	return n
 }
 
-// However many tabs a browser has, the director serves it one stream. A browser
-// opens six connections to a host: without that the seventh tab would hang.
+// However many tabs a browser has, the director serves it a single stream. A
+// browser opens six connections to a host, so the seventh tab would hang
+// otherwise.
 func TestTabsShareOneStream(t *testing.T) {
 	s := newStage(t, "coder")
 	w := s.ownWindow(s.d.url)
@@ -50,7 +51,7 @@ func TestTabsShareOneStream(t *testing.T) {
 	if n := s.readers(); n != 1 {
 		t.Errorf("eight tabs have %d streams", n)
 	}
-	// All eight hear of what happens, and the eighth can still ask for more.
+	// All eight tabs get the events, and the eighth can still make requests.
 	s.running("coder", "sleep 10m, first")
 	waiting := s.task("coder", "sleep 10m, second")
 	for _, p := range tabs {
@@ -58,7 +59,7 @@ func TestTabsShareOneStream(t *testing.T) {
 	}
 	tabs[7].click(".nav a", "Tasks")
 	tabs[7].showsIn(".table-tasks", short(waiting))
-	// With the last tab the stream ends.
+	// The stream ends with the last tab.
 	for _, p := range slices.Backward(tabs) {
 		if err := chromedp.Cancel(p.ctx); err != nil {
 			t.Fatal(err)
@@ -67,9 +68,9 @@ func TestTabsShareOneStream(t *testing.T) {
 	s.until("nobody reads", func() bool { return s.readers() == 0 })
 }
 
-// A director that is killed is seen to be dead within five seconds: the numbers
-// are grey, and what cannot be undone is off. When it is back all is live
-// again, and nothing of before is left.
+// A killed director is shown as dead within five seconds: the numbers are grey,
+// and irreversible actions are disabled. When it is back, everything is live
+// again, and nothing outdated is left.
 func TestDeadDirectorIsSeen(t *testing.T) {
 	s := newStage(t, "coder")
 	s.running("coder", "sleep 10m, first")
@@ -106,7 +107,7 @@ func TestDeadDirectorIsSeen(t *testing.T) {
 		t.Errorf("these entries can still be chosen: %q", on)
 	}
 	agents.keys(kb.Escape)
-	// Ages stand still beside a director that is dead.
+	// Ages do not advance while the director is dead.
 	shown := now.text(".card-queue")
 	now.until("a while", "(window.looks = (window.looks ?? 0) + 1) > 60")
 	if after := now.text(".card-queue"); after != shown {
@@ -124,8 +125,8 @@ func TestDeadDirectorIsSeen(t *testing.T) {
 	tasks.until("it is gone there too", fmt.Sprintf("!e2e.text('.table-tasks .table-body').includes(%s)", jsText(short(waiting))))
 }
 
-// Never more run than there are slots, in any frame that is drawn, and what is
-// shown of one moment fits together.
+// In every drawn frame, at most as many tasks run as there are slots, and the
+// numbers of one moment are consistent.
 func TestCountsAreNeverWrong(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	p := s.open("/ui/")

@@ -6,8 +6,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A terminal in a page: it is opened by who asked for it alone, types both
-// ways under the policy of the pages, and says how it ended.
+// A terminal in a page: only the user who requested it can open it, it works
+// in both directions under the pages' policy, and shows how it ended.
 func TestTerminalInThePage(t *testing.T) {
 	chromium(t)
 	b := newBox(t)

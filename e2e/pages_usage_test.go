@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// What runs cost is on the page, at the agent, in the list of tasks, on the command line
-// and in the metrics, and it is the same everywhere.
+// The cost of runs is on the page, at the agent, in the list of tasks, on the command
+// line and in the metrics, and is the same everywhere.
 func TestUsageOnAllSurfaces(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	p := s.open("/ui/usage")
@@ -51,7 +51,7 @@ func TestUsageOnAllSurfaces(t *testing.T) {
 	p.click(".card-usage .chip", "Models")
 	want("by model", "demo|100%|4 runs|1 failed|400K in|40K out|$4.00")
 
-	// Figures lead to the tasks behind them, names to what is behind the sum.
+	// Figures link to the tasks behind them, names to the parts of the sum.
 	p.click(".card-usage .chip", "Agents")
 	p.click(".usage-table td.tone-bad a", "1")
 	p.showsIn(".page-head", "1 task")
@@ -82,7 +82,7 @@ func TestUsageOnAllSurfaces(t *testing.T) {
 	}
 }
 
-// The sums survive a director that is killed, and their tasks' end.
+// The sums survive a kill of the director, and the pruning of their tasks.
 func TestUsageSurvivesACrash(t *testing.T) {
 	s := newStage(t, "coder")
 	s.completed(s.c, s.task("coder", "sleep 1ms, spend 0.25"))
@@ -94,7 +94,7 @@ func TestUsageSurvivesACrash(t *testing.T) {
 	}
 }
 
-// usage is what the director says once so many runs are counted.
+// usage is the director's answer once so many runs are counted.
 func (s *stage) usage(opts client.UsageOptions, runs int64) (got api.Usage) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%d runs are counted", runs), func() bool {

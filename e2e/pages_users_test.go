@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Users and tokens are made, changed and ended on their pages, by those who may; each user
-// changes the own password.
+// Users and tokens are created, changed and ended on their pages by admins; each user
+// changes their own password.
 func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	s := newStage(t)
 	const first, second = "a right long password", "another right long one"
@@ -27,7 +27,7 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	p.showsIn(row, "coder, writer")
 	p.showsIn(row, "active")
 
-	// The clerk changes the password, stays logged in, and sees no page of admins.
+	// The clerk changes the password, stays logged in, and sees no admin page.
 	w := s.window(s.d.url)
 	clerk := w.tabWith("/login", tabOptions{})
 	clerk.allow("400", "401", "403")
@@ -57,7 +57,8 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 		t.Error("the password of before still works")
 	}
 
-	// A token: its secret is shown once, works, and does not once it is revoked.
+	// A token: its secret is shown once, works, and stops working when it is
+	// revoked.
 	p.goTo("/ui/tokens")
 	p.click("button", "New token")
 	p.fill("Name", "ci")
@@ -80,7 +81,7 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	p.choose("Show", "all")
 	p.showsIn(`tr[aria-label="Token ci"]`, "revoked")
 
-	// Disabled, the clerk's login ends.
+	// When the clerk is disabled, the login ends.
 	p.goTo("/ui/users")
 	p.click(row+" button", "Actions for clerk")
 	p.click("[role=menuitem]", "Disable…")

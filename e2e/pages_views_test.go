@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Each search says how many match; what waits and runs at once.
+// Each search shows the number of matches; waiting and running tasks are
+// shown together.
 func TestSearchesAreCounted(t *testing.T) {
 	s := newStage(t, "coder")
 	s.completed(s.c, s.task("coder", "sleep 1ms, draft"))
@@ -32,13 +33,14 @@ func TestSearchesAreCounted(t *testing.T) {
 	}
 }
 
-// rows waits until the rows are those.
+// rows waits until the rows are these.
 func (p *tab) rows(want ...string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("the rows are %v", want), fmt.Sprintf(`[...document.querySelectorAll(".table-body .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".col-id a")?.innerText ?? "group").join(" ") === %q`, strings.Join(want, " ")))
 }
 
-// The list in another order, by its head, by keys and by a menu; kept in the address.
+// The list is sorted, with its head, with keys and with a menu; the order is stored
+// in the URL.
 func TestTheListOfTasksIsSorted(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	long := s.completed(s.c, s.task("writer", "sleep 3s, long")).QueueID
@@ -73,7 +75,7 @@ func TestTheListOfTasksIsSorted(t *testing.T) {
 	p.click("[role=menuitemcheckbox]", "Longest wait")
 	p.at("/ui/tasks?sort=-wait")
 	p.until("what still waits is first", fmt.Sprintf(`e2e.text(".table-body [aria-rowindex='2']").includes(%q)`, w))
-	// Back goes to the order before, and a reload keeps it.
+	// Back restores the previous order, and a reload keeps it.
 	has[any](p, "(history.back(), 1)")
 	p.rows(m, b, l, w)
 	p.goTo("/ui/tasks?q=state:completed&sort=-duration")
@@ -93,7 +95,7 @@ func TestTheListOfTasksIsSorted(t *testing.T) {
 	p.goTo("/ui/tasks?sort=durations")
 	p.showsIn(".error", "did you mean duration?")
 
-	// On a phone, whose list has no head, by the menu alone.
+	// On a phone, where the list has no head, only with the menu.
 	phone := window.tabWith("/ui/tasks?q=state:completed", tabOptions{width: 390, height: 844})
 	phone.click(".list-bar button", "Sort")
 	phone.until("the menu is in sight", `((b) => b.left >= 0 && b.right <= innerWidth)(document.querySelector("[role=menu]").getBoundingClientRect())`)
@@ -101,8 +103,8 @@ func TestTheListOfTasksIsSorted(t *testing.T) {
 	phone.rows(b, m, l)
 }
 
-// Keys and values of the query are completed, by keys and by the mouse, without a question
-// for each letter.
+// Keys and values of the query are completed, with keys and with the mouse, without a
+// request for each letter.
 func TestTheQueryIsCompleted(t *testing.T) {
 	s := newStage(t, "coder", "writer")
 	s.completed(s.c, s.task("writer", "sleep 1ms, draft"))
@@ -153,8 +155,8 @@ func TestTheQueryIsCompleted(t *testing.T) {
 	p.until("the field is left", `document.activeElement.id !== "search"`)
 }
 
-// A view has a name, its query, order, grouping and columns, and an address that shows the
-// same to somebody else.
+// A view has a name, its query, order, grouping and columns, and a URL that shows the same
+// to other users.
 func TestViewsAreSaved(t *testing.T) {
 	s := newStage(t, "coder")
 	s.completed(s.c, s.task("coder", "sleep 1ms, draft"))
@@ -188,7 +190,7 @@ func TestViewsAreSaved(t *testing.T) {
 	p.click("dialog button", "Save")
 	p.goTo("/ui/tasks")
 	p.until("it has the name after a reload", `e2e.find(".searches a", "slowest 2") && !e2e.find(".searches a", "slow <b>")`)
-	// The address is enough for who does not have the view.
+	// The URL is enough for a user who does not have the view.
 	other := s.ownWindow(s.d.url).tab(address)
 	other.until("the same list", `document.querySelector(".row") && !document.querySelector(".row .col-time") && document.querySelector(".col-took[aria-sort=descending]") && !e2e.find(".searches a", "slowest")`)
 	p.click(".searches a", "slowest")
@@ -196,7 +198,7 @@ func TestViewsAreSaved(t *testing.T) {
 	p.click("[role=menuitem]", "Delete")
 	p.until("it is gone", `!e2e.find(".searches a", "slowest")`)
 	p.showsIn(".toasts", "slowest is deleted")
-	// There are twenty at most.
+	// There are at most twenty.
 	p.does("have many", `localStorage.setItem("signalbox.tasks.views", JSON.stringify(Array.from({ length: 20 }, (_, i) => ({ name: "view " + i, q: "view" + i, sort: "", group: "none", hide: "none" }))))`)
 	p.goTo("/ui/tasks")
 	p.until("all are there", `e2e.all(".searches a", "view ").length === 20`)
@@ -204,7 +206,7 @@ func TestViewsAreSaved(t *testing.T) {
 	p.until("one more cannot be saved", `e2e.find("[role=menuitem]", "Save as a view…")?.ariaDisabled === "true"`)
 }
 
-// Equal failures that stand together are one row, with what can be done with all of them.
+// Adjacent equal failures are one row, with actions for all of them.
 func TestEqualFailuresAreOneRow(t *testing.T) {
 	s := newStage(t, "coder")
 	var failed []string
@@ -223,7 +225,7 @@ func TestEqualFailuresAreOneRow(t *testing.T) {
 	p.rows(append(slices.Clone(one), "group")...)
 	p.showsIn(".is-group", "3 ×")
 	p.showsIn(".is-group", "asked to fail")
-	p.goTo("/ui/tasks") // remembered
+	p.goTo("/ui/tasks") // the grouping is remembered
 	p.rows(append(slices.Clone(one), "group")...)
 	unfolded := append(slices.Clone(one), "group", short(failed[0]), short(failed[1]), short(failed[2]))
 	p.click(".is-group button", "3 ×")
@@ -231,7 +233,7 @@ func TestEqualFailuresAreOneRow(t *testing.T) {
 	p.until("it says that it is unfolded", `document.querySelector(".group-open").ariaExpanded === "true"`)
 	p.click(".is-group .col-time", "")
 	p.rows(append(slices.Clone(one), "group")...)
-	// With the keys: select all of it, and open it.
+	// With keys: select all of it, and open it.
 	for range 3 {
 		p.keys("j")
 	}
@@ -257,7 +259,8 @@ func TestEqualFailuresAreOneRow(t *testing.T) {
 	p.until("they stand alone again", `!document.querySelector(".is-group") && document.querySelectorAll(".row").length > 5`)
 }
 
-// The agents and the schedules can be filtered and put in order; the address says how.
+// The lists of agents and schedules can be filtered and sorted; the URL has the
+// settings.
 func TestAgentsAndSchedulesAreSortedAndFiltered(t *testing.T) {
 	s := newStage(t, "coder", "builder", "writer")
 	s.running("writer", "sleep 10m, hold the ledger")

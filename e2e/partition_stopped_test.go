@@ -15,14 +15,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Under load one part after the other stands still for longer than any lease
-// that it holds, as a process does that is suspended, or whose machine is: the
-// server of the store, each director, an agent, a director together with the
-// server. The others think it dead; it wakes and thinks that no time has
-// passed. Nothing acknowledged may be lost, doubled or reordered.
+// Under load, one part after another stops for longer than any lease that it
+// holds, like a suspended process or machine: the store's server, each
+// director, an agent, a director together with the server. The others consider
+// it dead; it wakes up as if no time had passed. No acknowledged task may be
+// lost, doubled or reordered.
 
-// Leases: of a director, and of a slot, which is set so that it can be
-// outlasted.
+// Leases: of a director, and of a slot, which is set so short that a stop can
+// exceed it.
 const (
 	directorLease = 10 * time.Second
 	shortTTL      = 2 * time.Second
@@ -81,8 +81,8 @@ func newStill(t *testing.T) *crash {
 	return c
 }
 
-// stopEach stops one part after the other under load: what takes shortest in a
-// quick run, else all of them ten times each, also two at once.
+// stopEach stops one part after another under load: in a quick run the
+// shortest one, otherwise all of them ten times each, also two at once.
 func (c *crash) stopEach(server fireServer) {
 	c.j = c.journal(c.c)
 	whole := soak.On()
@@ -133,7 +133,7 @@ func serverStill(server fireServer) still {
 	return still{"the store's server", server.Freeze, server.Thaw, directorLease + time.Second}
 }
 
-// goesOn wants some more tasks to end.
+// goesOn expects that more tasks end.
 func (c *crash) goesOn(when string) {
 	c.t.Helper()
 	next := ends(c.j.all()) + 20

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// --workspace, --repo and --base say for one task where it works. What cannot be is refused at
-// once where the director knows it, and else by the agent, as the end of the task.
+// --workspace, --repo and --base set where a single task works. Impossible values are refused
+// at once if the director knows, otherwise by the agent, as the end of the task.
 func TestSubmitSaysWhereItWorks(t *testing.T) {
 	b := newBox(t)
 	b.withSystemPath()
@@ -38,7 +38,7 @@ func TestSubmitSaysWhereItWorks(t *testing.T) {
 	for _, c := range []struct {
 		flags string // separated by spaces; § is the folder of the test
 		code  int
-		says  string // what the task printed, or the error
+		says  string // the output of the task, or the error
 	}{
 		{"", 0, "new on main"},
 		{"--workspace folder", 0, "new on main"},

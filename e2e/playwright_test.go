@@ -17,17 +17,17 @@ import (
 type browser struct {
 	*box
 	director *process
-	pages    string // of the pages that are visited
+	pages    string // URL of the visited pages
 }
 
-// pageForm is a page with a name of its own and a field.
+// pageForm is a page with a name and a field.
 const pageForm = `<!doctype html><title>page of %[1]s</title><h1>%[1]s</h1><input id="field" aria-label="Field">`
 
 func (b *box) browser(queue object) *browser {
 	b.t.Helper()
 	node := onPath(b.t, "node")
 	b.withSystemPath()
-	tmp, err := os.MkdirTemp("", "b") // short: Chromium puts a socket into it
+	tmp, err := os.MkdirTemp("", "b") // short: it is part of a socket's path
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func (b *box) browser(queue object) *browser {
 			fromNPM(b.t, "@playwright/mcp/cli.js"), "--headless", "--isolated", "--no-sandbox", "--browser", "chromium",
 			"--executable-path", chromium(b.t), "--snapshot-mode", "none", "--timeout-settle", "50",
 		},
-		// By this HOME the test knows its processes.
+		// The test recognizes its processes by this HOME.
 		"env": object{"HOME": b.home, "TMPDIR": tmp, "XDG_CONFIG_HOME": b.home + "/.config", "XDG_CACHE_HOME": b.home + "/.cache"},
 	}
 	file := b.toolFile("tools.json", object{
@@ -74,8 +74,8 @@ func (v *visitor) write(text string) {
 	v.says("playwright__browser_type", object{"element": "the field", "target": "#field", "text": text})
 }
 
-// sees is what the page under the session's eyes has: whose it is, and what is
-// in its field.
+// sees returns what the session's current page shows: its owner, and the
+// content of its field.
 func (v *visitor) sees() [2]string {
 	v.b.t.Helper()
 	said := v.says("playwright__browser_evaluate", object{"function": "() => [document.title, document.querySelector('#field').value].join('|')"})
@@ -100,8 +100,8 @@ func ended(t *testing.T, p *pending) {
 	}
 }
 
-// Two sessions use one browser under a session lease: from the first call of
-// one until it has ended, the page is its own, while the other waits in line.
+// Two sessions use one browser under a session lease: from a session's first
+// call to its end the page belongs to it, while the other waits in the queue.
 func TestTwoSessionsInOneBrowser(t *testing.T) {
 	b := newBox(t).browser(object{"concurrent": 1, "session": object{"idle": "60s", "max_hold": "10m"}})
 	ada, ben := b.visitor("ada", legacyEra), b.visitor("ben", legacyEra)
@@ -115,7 +115,7 @@ func TestTwoSessionsInOneBrowser(t *testing.T) {
 	if got := ada.sees(); got != ada.own("words of ada") {
 		t.Errorf("ada sees %q", got)
 	}
-	ada.Close() // with the session its lease ends
+	ada.Close() // the lease ends with the session
 	ended(t, waiting)
 	late := b.visitor("cleo", legacyEra).open()
 	ben.write("words of ben")
@@ -126,8 +126,9 @@ func TestTwoSessionsInOneBrowser(t *testing.T) {
 	ended(t, late)
 }
 
-// The same without a lease, as a control: one call at a time does not keep two
-// sessions from disturbing each other. And with Signalbox the browser dies.
+// The same without a lease, as a control: one call at a time does not prevent
+// two sessions from disturbing each other. And the browser ends with
+// Signalbox.
 func TestTwoSessionsInOneBrowserWithoutALease(t *testing.T) {
 	b := newBox(t).browser(object{"concurrent": 1})
 	ada, ben := b.visitor("ada", legacyEra), b.visitor("ben", legacyEra)

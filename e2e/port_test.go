@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Tasks move from one director to another, with their results and in their
-// order, and a second time nothing happens.
+// Tasks move from one director to another, with their results and in order;
+// repeating the import changes nothing.
 func TestTasksMoveToAnotherDirector(t *testing.T) {
 	b := newBox(t)
 	old := b.director()
@@ -27,7 +27,7 @@ func TestTasksMoveToAnotherDirector(t *testing.T) {
 	secret := b.submit(c, api.SubmitRequest{Prompt: "with a secret", Env: map[string]string{"KEY": "swordfish"}})
 	file := filepath.Join(b.work, "tasks.jsonl")
 	b.want(0, "export", "--director", old.url, "-o", file)
-	b.want(1, "export", "--director", old.url, "-o", file) // it is there already
+	b.want(1, "export", "--director", old.url, "-o", file) // the file exists already
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTasksMoveToAnotherDirector(t *testing.T) {
 	if again := parse[imported](t, b.want(1, "import", "--json", "--director", next.url, file).out); again.Imported != 0 || again.Known != 3 {
 		t.Errorf("imported again: %+v", again)
 	}
-	bad := filepath.Join(b.work, "bad.jsonl") // a line that no director reads stops no other
+	bad := filepath.Join(b.work, "bad.jsonl") // an unreadable line does not stop the import of the others
 	lines := strings.SplitAfter(string(text), "\n")
 	lines[2] = strings.Replace(lines[2], `"prompt":"`, `"prompt":"\ud800`, 1)
 	lines[2] = strings.Replace(lines[2], `"queue_id":"queue-0`, `"queue_id":"queue-1`, 1)
@@ -79,7 +79,7 @@ func TestTasksMoveToAnotherDirector(t *testing.T) {
 	}
 }
 
-// What a seed's queue left behind is taken over by one command.
+// One command imports the tasks of a seed's queue.
 func TestSeedFoldersAreImported(t *testing.T) {
 	b := newBox(t)
 	d := b.director()
@@ -113,7 +113,7 @@ func TestSeedFoldersAreImported(t *testing.T) {
 		h := parse[api.History](t, b.want(0, "history", "--json", "--state", "completed", "--director", d.url).out)
 		return len(h.Tasks) == 2 && h.Tasks[1].PromptPreview == "say first"
 	})
-	// They are asked for by the ids that they had there, too.
+	// They can also be found by their old IDs.
 	if got := parse[api.Task](t, b.want(0, "status", "--json", "queue-a", "--director", d.url).out); got.PromptPreview != "say first" || got.State != "completed" {
 		t.Errorf("queue-a is %+v", got)
 	}

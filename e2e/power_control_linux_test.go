@@ -20,18 +20,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// The controls of the power cuts: a writer that does nothing but commit rows
-// one after the other, once with the setting that the director insists on, and
-// once with the one beside it, which is faster and promises less. The second
-// must lose what was acknowledged. If it never did, the cuts would not be any,
-// and that nothing else is lost would show nothing.
+// The controls of the power cuts: a writer that only commits rows one after
+// another, once with the setting that the director requires, and once with a
+// faster one that guarantees less. The second must lose acknowledged rows.
+// Otherwise the cuts would not be real, and the other tests would prove
+// nothing.
 
 // careless is a control.
 type careless struct {
 	// settings that must keep everything, and that must lose something.
 	safe, unsafe string
-	// begin makes the store on a disk and returns what writes row n, what ends
-	// the store's processes, and what starts them again and counts the rows.
+	// begin creates the store on a disk. It returns functions that write row n,
+	// end the store's processes, and restart them and count the rows.
 	begin func(t *testing.T, disk *powerDisk, setting string) (write func(n int) error, kill func(), count func() int)
 }
 
@@ -71,7 +71,7 @@ func (c careless) cut(t *testing.T) {
 					lossy++
 					lost += rows - have
 				}
-				rows = have // the next ones go on behind what is there
+				rows = have // the next ones follow the existing rows
 			}
 			t.Logf("%s: %d of %d cuts lost something, %d acknowledged rows in all", setting, lossy, cuts, lost)
 			if setting == c.safe && lost > 0 {
@@ -134,7 +134,7 @@ func beginSQLite(t *testing.T, disk *powerDisk, synchronous string) (func(n int)
 		}
 		return nil
 	}
-	if err := write(-1); err != nil { // the file is there before the disk settles
+	if err := write(-1); err != nil { // so that the file exists before the disk settles
 		t.Fatal(err)
 	}
 	return write, kill, func() (n int) {

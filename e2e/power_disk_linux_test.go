@@ -17,17 +17,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// powerDisk is an ext4 file system of a test's own, in a file behind a loop
-// device, whose power can be cut: what was not synced is gone then, as after a
-// real cut, and the journal of the file system is replayed when it comes back.
+// powerDisk is an ext4 file system for one test, in a file behind a loop
+// device, whose power can be cut: data that was not synced is then lost, as
+// after a real power cut, and the file system's journal is replayed when the
+// power is back.
 type powerDisk struct {
 	t          *testing.T
 	image, dir string
 	mounted    bool
 }
 
-// newPowerDisk mounts one, or skips the test and says what the machine lacks.
-// It goes with the test, and where that is killed, with its reaper.
+// newPowerDisk mounts a disk, or skips the test and says what the machine
+// lacks. The disk is removed with the test or, if that is killed, by its
+// reaper.
 func newPowerDisk(t *testing.T, mib int64) *powerDisk {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -38,13 +40,13 @@ func newPowerDisk(t *testing.T, mib int64) *powerDisk {
 			t.Skipf("no power cuts: there is no %s here", program)
 		}
 	}
-	root, err := os.MkdirTemp("", "disk") // short: the path of a socket is in it
+	root, err := os.MkdirTemp("", "disk") // short: it is part of a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &powerDisk{t: t, image: filepath.Join(root, "image"), dir: filepath.Join(root, "m")}
 	t.Cleanup(d.remove)
-	if err := os.Chmod(root, 0o711); err != nil { // the user of PostgreSQL passes through
+	if err := os.Chmod(root, 0o711); err != nil { // PostgreSQL's user needs to pass through it
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(d.dir, 0o755); err != nil {
@@ -53,7 +55,7 @@ func newPowerDisk(t *testing.T, mib int64) *powerDisk {
 	if err := os.WriteFile(d.image, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(d.image, mib<<20); err != nil { // sparse: it takes what is written
+	if err := os.Truncate(d.image, mib<<20); err != nil { // sparse: it only takes what is written
 		t.Fatal(err)
 	}
 	if said, err := exec.Command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", d.image).CombinedOutput(); err != nil {
@@ -65,19 +67,19 @@ func newPowerDisk(t *testing.T, mib int64) *powerDisk {
 	return d
 }
 
-// mount takes a free loop device, which goes with the mount.
+// mount takes a free loop device, which is released with the mount.
 func (d *powerDisk) mount() error {
 	said, err := exec.Command("mount", "-t", "ext4", "-o", "loop", d.image, d.dir).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(said)))
 	}
 	d.mounted = true
-	// A sandbox that another test makes of / is not to hold it.
+	// A sandbox of another test that binds / must not hold it.
 	return unix.Mount("", d.dir, "", unix.MS_UNBINDABLE, "")
 }
 
-// settle has everything on the disk that is written so far, as after a while
-// without work.
+// settle syncs everything that is written so far, as after a while without
+// work.
 func (d *powerDisk) settle() {
 	d.t.Helper()
 	if err := d.on(unix.Syncfs); err != nil {
@@ -85,14 +87,15 @@ func (d *powerDisk) settle() {
 	}
 }
 
-// shutdownIoctl is EXT4_IOC_SHUTDOWN; with noLogFlush not even the journal of
-// the file system is written any more.
+// shutdownIoctl is EXT4_IOC_SHUTDOWN; with noLogFlush the file system's
+// journal is not flushed either.
 const (
 	shutdownIoctl = 0x8004587d
 	noLogFlush    = 2
 )
 
-// cut cuts the power. Who has files open there gets errors from now on.
+// cut cuts the power. Processes with open files on the disk get errors from
+// now on.
 func (d *powerDisk) cut() {
 	d.t.Helper()
 	if err := d.on(func(fd int) error { return unix.IoctlSetPointerInt(fd, shutdownIoctl, noLogFlush) }); err != nil {
@@ -109,7 +112,7 @@ func (d *powerDisk) on(do func(fd int) error) error {
 	return do(int(f.Fd()))
 }
 
-// back brings the power back. All who used the disk must be dead.
+// back restores the power. All processes that used the disk must be dead.
 func (d *powerDisk) back() {
 	d.t.Helper()
 	if err := d.unmount(); err != nil {
@@ -125,7 +128,7 @@ func (d *powerDisk) unmount() error {
 	var err error
 	testkit.Within(long, func() bool {
 		err = unix.Unmount(d.dir, 0)
-		return !errors.Is(err, unix.EBUSY) // what a killed process had open is closed a moment after its end
+		return !errors.Is(err, unix.EBUSY) // a killed process's files are closed a moment after its end
 	})
 	if err != nil {
 		return fmt.Errorf("unmount %s: %w", d.dir, err)
@@ -133,10 +136,10 @@ func (d *powerDisk) unmount() error {
 	return d.released()
 }
 
-// released waits until nothing holds the file system any more. A process that
-// makes mounts of its own, as each sandbox does, begins with a copy of them
-// all: until it has let go, the next mount would find the file system without
-// power still there, and bring that back.
+// released waits until nothing uses the file system any more. A process with
+// its own mount namespace, such as a sandbox, begins with a copy of all
+// mounts: until it has released it, the next mount would find the file system
+// still there and without power, and reuse it.
 func (d *powerDisk) released() error {
 	if !testkit.Within(long, func() bool { return !d.attached() }) {
 		return fmt.Errorf("%s is unmounted, and some process with mounts of its own still holds it", d.dir)
@@ -165,8 +168,8 @@ func (d *powerDisk) remove() {
 	}
 }
 
-// unmountAllOf unmounts what a test run that was killed has left mounted in
-// its folder, the innermost first.
+// unmountAllOf unmounts what a killed test run has left mounted in its
+// folder, innermost first.
 func unmountAllOf(dir string) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -179,12 +182,12 @@ func unmountAllOf(dir string) {
 		}
 	}
 	for _, point := range slices.Backward(points) {
-		_ = syscall.Unmount(point, syscall.MNT_DETACH) // it is gone, or the folder stays for someone to look at
+		_ = syscall.Unmount(point, syscall.MNT_DETACH) // it is gone, or the folder stays for inspection
 	}
 }
 
-// The power of a disk comes back though a process with mounts of its own had
-// it still when it was unmounted.
+// The power of a disk can be restored although a process with its own mount
+// namespace still held it at the unmount.
 func TestThePowerOfADiskComesBack(t *testing.T) {
 	disk := newPowerDisk(t, 64)
 	ours := filepath.Join(disk.dir, "a-file")
@@ -210,7 +213,7 @@ func TestThePowerOfADiskComesBack(t *testing.T) {
 	disk.cut()
 	go func() {
 		testkit.Within(long, func() bool { return !mountedAt(disk.dir) })
-		time.Sleep(50 * time.Millisecond) // who mounts it at once finds what the sandbox has
+		time.Sleep(50 * time.Millisecond) // if it were mounted at once, it would be the file system that the sandbox still holds
 		end.Close()
 	}()
 	disk.back()

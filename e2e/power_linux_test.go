@@ -20,24 +20,24 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Power cuts under load: everything that was acknowledged before a cut, or in
-// the moment of it, is there when the power is back. What that asks of the
-// evidence is what the crash test asks; power_control_linux_test.go shows that
-// such cuts do lose what was not synced.
+// Power cuts under load: every task that was acknowledged before or at the
+// moment of a cut still exists when the power is back. The checks are those of
+// the crash test; power_control_linux_test.go proves that such cuts do lose
+// data that was not synced.
 
-// powerCuts is how often the power is cut in one test.
+// powerCuts is the number of cuts in one test.
 func powerCuts() int { return soak.Pick(2, 60) }
 
-// power is one run: a crash test whose faults are power cuts.
+// power is a run: a crash test whose faults are power cuts.
 type power struct {
 	*crash
 	disk *powerDisk
-	// hosts are the roles whose power goes with the disk's.
+	// hosts are the roles that lose their power with the disk.
 	hosts []*role
 	// server is the store's server on the disk, nil for SQLite.
 	server fireServer
-	// looking is held while what became of tasks is looked at: no more are
-	// submitted then, or each look would have more to see than the last one.
+	// looking is locked while the tasks are checked: then none are submitted,
+	// because otherwise each check would have more to do than the last.
 	looking sync.RWMutex
 }
 
@@ -72,8 +72,8 @@ func TestNothingIsLostWhenThePowerOfRedisIsCut(t *testing.T) {
 	p.run()
 }
 
-// newServerPower is a run with two directors over a server on the disk, one of
-// which loses its power with it.
+// newServerPower is a run with two directors over a server on the disk; one of
+// them loses its power with it.
 func newServerPower(t *testing.T, disk *powerDisk, url string, server fireServer) *power {
 	c := &crash{box: newBox(t), rng: rand.New(rand.NewPCG(seedOf(t), 3))}
 	c.patientLimits()
@@ -91,8 +91,8 @@ func newServerPower(t *testing.T, disk *powerDisk, url string, server fireServer
 	return &power{crash: c, disk: disk, hosts: c.directors[1:], server: server}
 }
 
-// run cuts the power again and again under load, and asks what became of all
-// that was acknowledged.
+// run cuts the power repeatedly under load, and checks all acknowledged
+// tasks.
 func (p *power) run() {
 	p.t.Helper()
 	p.disk.settle()
@@ -121,7 +121,7 @@ func (p *power) run() {
 	p.wantAllAcknowledged()
 }
 
-// load reports, when it is time, whether one more task is to be submitted.
+// load waits until it is time, and reports whether to submit another task.
 func (p *power) load(over *atomic.Bool) bool {
 	p.looking.RLock()
 	defer p.looking.RUnlock()
@@ -129,7 +129,7 @@ func (p *power) load(over *atomic.Bool) bool {
 }
 
 // cutUnderLoad cuts the power once, some events after the last time, and
-// brings it back.
+// restores it.
 func (p *power) cutUnderLoad(n int) {
 	next := len(p.j.all()) + 60 + p.rng.IntN(120)
 	if !p.j.await(long, func(e []api.Event) bool { return len(e) >= next }) {
@@ -156,17 +156,17 @@ func (p *power) cutUnderLoad(n int) {
 	}
 }
 
-// standStill stops all that lose their power with the disk, wherever they are,
-// a commit included. Nothing may be acknowledged after the cut: no machine does
-// that, and the kernel's shutdown tells one sync in twenty that is under way in
-// that moment that it has succeeded, though nothing of it is there later.
+// standStill stops everything that loses its power with the disk, wherever it
+// is, even in a commit. Nothing may be acknowledged after the cut, because real
+// machines cannot do that. But for one in twenty syncs that are in flight at
+// that moment, the kernel's shutdown reports success although the data is lost.
 func (p *power) standStill() {
 	p.t.Helper()
 	for _, r := range p.hosts {
 		r.p.freeze()
 	}
 	if p.server != nil {
-		p.server.Freeze() // processes of one thread each: none comes back from the kernel
+		p.server.Freeze() // processes with one thread each: none returns from the kernel
 	}
 	for _, r := range p.hosts {
 		p.until(r.name+" stands still", func() bool { return standsStill(r.p.pid()) })
@@ -174,7 +174,7 @@ func (p *power) standStill() {
 }
 
 // standsStill reports whether every thread of a process is stopped, or will be
-// when it is back from the disk.
+// when it returns from the disk.
 func standsStill(pid int) bool {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
 	for _, path := range stats {
@@ -187,8 +187,8 @@ func standsStill(pid int) bool {
 	return len(stats) > 0
 }
 
-// wantAllSince: what was acknowledged since the last cut is there, and what
-// the stream said has ended has ended. It returns how many tasks there are.
+// wantAllSince: all tasks acknowledged since the last cut exist, and all that
+// the stream reported as ended have ended. It returns the number of tasks.
 func (p *power) wantAllSince(n, checked int) int {
 	p.t.Helper()
 	p.looking.Lock()

@@ -12,8 +12,8 @@ import (
 )
 
 // powerWriterEnv makes this test binary a writer to a SQLite file: PATH
-// SYNCHRONOUS. It inserts a row for each line that it reads, and says each
-// that was committed.
+// SYNCHRONOUS. It inserts a row for each line that it reads, and reports each
+// committed one.
 const powerWriterEnv = "SIGNALBOX_E2E_POWER_WRITER"
 
 func openRows(path, synchronous string) (*sqlite.Conn, error) {

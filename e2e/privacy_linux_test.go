@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// spyScript reads what a run may of the processes of its user: of those that its
-// prompt names, of all whose environment it can read, and of itself.
+// spyScript reads what a run can read of the processes of its user: of those
+// that its prompt names, of all whose environment is readable, and of itself.
 const spyScript = `#!/bin/sh
 for p in $1; do
   if (: < /proc/$p/mem) 2> /dev/null; then echo "memory of $p"; fi
@@ -29,11 +29,11 @@ for e in /proc/[0-9]*/environ; do /usr/bin/tr '\0' '\n' < $e 2> /dev/null; done
 echo "looked everywhere"
 `
 
-// runAs is a user of this machine without privileges, who owns nothing else.
+// runAs is an unprivileged user of this machine that owns nothing else.
 const runAs = 54321
 
-// unprivileged has the processes of the box run without privileges: root reads
-// everything, and shows nothing.
+// unprivileged runs the processes of the box without privileges: root can read
+// everything, so a test with root proves nothing.
 func (b *box) unprivileged() {
 	b.t.Helper()
 	if os.Geteuid() != 0 {
@@ -51,8 +51,9 @@ func (b *box) unprivileged() {
 	}
 }
 
-// secretVars are secrets that a director and an agent are started with, of this
-// test alone: what others start may be looked at while it starts.
+// secretVars are secrets with which a director and an agent are started, unique
+// to this test: environments of other tests' processes may be visible while
+// those start.
 func secretVars() map[string]string {
 	return map[string]string{
 		"SIGNALBOX_TOKEN": "static-" + rand.Text(), "SIGNALBOX_SECRET_KEY": hex.EncodeToString([]byte(rand.Text() + "0000000")[:32]),
@@ -60,8 +61,9 @@ func secretVars() map[string]string {
 	}
 }
 
-// A run reads no secret of the director and the agent in their environment or
-// memory, though it has the same user. (It reads the files of that user.)
+// A run can read no secret of the director and the agent in their environment
+// or memory, although it has the same user. (It can read the files of that
+// user.)
 func TestAttackARunReadsTheProcessesOfItsUser(t *testing.T) {
 	for _, way := range []string{"push", "pull"} {
 		t.Run(way, func(t *testing.T) {
@@ -104,15 +106,15 @@ func TestAttackARunReadsTheProcessesOfItsUser(t *testing.T) {
 					t.Errorf("it has %s", name)
 				}
 			}
-			if !strings.Contains(said, "SIGNALBOX_AGENT=a1") { // its own environment, so it did look
+			if !strings.Contains(said, "SIGNALBOX_AGENT=a1") { // its own environment, which proves that it looked
 				t.Errorf("it printed %s", said)
 			}
 		})
 	}
 }
 
-// The agents that up starts have no secret in the environment that they are
-// started with, where root and some systems show it.
+// Agents of up have no secret in their initial environment, which root, and
+// on some systems everybody, can read.
 func TestAgentsOfUpAreStartedWithoutSecrets(t *testing.T) {
 	b := newBox(t)
 	b.unprivileged()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// long bounds every wait of these tests; none is meant to take that long. Eighteen
+// long bounds every wait of these tests; no wait should take that long. Eighteen
 // coding CLIs that start at once on two cores take more than a minute.
 const long = 3 * time.Minute
 
@@ -24,9 +24,9 @@ type process struct {
 	cmd  *exec.Cmd
 	out  *tape
 	err  *tape
-	url  string        // of what it serves, once it is ready
+	url  string        // of the address that it serves, once it is ready
 	done chan struct{} // closed when it has ended
-	code int           // exit code then; -1: killed by a signal
+	code int           // then its exit code; -1: killed by a signal
 }
 
 // launch starts the binary under test in a process group of its own.
@@ -35,13 +35,13 @@ func launch(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchProgram(t, binary, dir, env, args...)
 }
 
-// launchProgram starts another program, which is watched in the same way.
+// launchProgram starts another program in the same way.
 func launchProgram(t *testing.T, program, dir string, env []string, args ...string) *process {
 	t.Helper()
 	return launchAs(t, nil, program, dir, env, args...)
 }
 
-// launchAs starts it as another user, unless that is nil.
+// launchAs starts a program as another user, unless that is nil.
 func launchAs(t *testing.T, user *syscall.Credential, program, dir string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: filepath.Base(program) + " " + strings.Join(args, " "), out: newTape(), err: newTape(), done: make(chan struct{})}
@@ -69,8 +69,8 @@ func launchAs(t *testing.T, user *syscall.Credential, program, dir string, env [
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// finish ends the process, if it has not ended, and looks at what it left on
-// its standard error.
+// finish ends the process, if it has not ended, and checks its standard
+// error.
 func (p *process) finish() {
 	p.kill()
 	if said := crashText(p.err.text()); said != "" {
@@ -81,7 +81,7 @@ func (p *process) finish() {
 	}
 }
 
-// crashText finds a panic or a data race in what a process wrote.
+// crashText finds a panic or a data race in the output of a process.
 func crashText(said string) string {
 	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: ", "[recovered]"} {
 		if at := strings.Index(said, sign); at >= 0 {
@@ -109,7 +109,7 @@ func (p *process) over() bool {
 	}
 }
 
-// kill ends it as kill -9 does, with all of its group.
+// kill kills it and its process group with SIGKILL.
 func (p *process) kill() {
 	if p.over() {
 		return
@@ -137,7 +137,8 @@ func (p *process) exits() int {
 	}
 }
 
-// stop asks it to end, as a service manager does, and wants exit code 0.
+// stop stops it with SIGTERM, as a service manager does, and expects exit
+// code 0.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -146,13 +147,13 @@ func (p *process) stop() {
 	}
 }
 
-// says waits for a line with text on standard error and returns it.
+// says waits for a line that contains text on standard error and returns it.
 func (p *process) says(text string) string { p.t.Helper(); return p.line(p.err, text) }
 
 // prints is says for standard output.
 func (p *process) prints(text string) string { p.t.Helper(); return p.line(p.out, text) }
 
-// printed reports whether it prints a line with text before it ends.
+// printed reports whether it prints a line that contains text before it ends.
 func (p *process) printed(text string) bool {
 	ctx, cancel := context.WithTimeout(p.t.Context(), long)
 	defer cancel()
@@ -171,7 +172,7 @@ func (p *process) line(from *tape, text string) string {
 	return line
 }
 
-// tape keeps what a process writes, and wakes those who wait for more.
+// tape records the output of a process, and wakes waiting readers.
 type tape struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer
@@ -214,7 +215,7 @@ func (t *tape) holds(ctx context.Context, text string) error {
 	return t.wait(ctx, func(all string, _ bool) bool { return strings.Contains(all, text) })
 }
 
-// line returns the first whole line that holds text, once there is one.
+// line returns the first complete line that contains text, once there is one.
 func (t *tape) line(ctx context.Context, text string) (found string, err error) {
 	err = t.wait(ctx, func(all string, closed bool) bool {
 		for line := range strings.Lines(all) {
@@ -228,7 +229,7 @@ func (t *tape) line(ctx context.Context, text string) (found string, err error) 
 	return found, err
 }
 
-// wait waits until what was written is as met wants it.
+// wait waits until the output satisfies met.
 func (t *tape) wait(ctx context.Context, met func(all string, closed bool) bool) error {
 	for {
 		t.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// squatter listens where another program listened, says yes to everything and
-// keeps what it hears.
+// squatter listens on the address of another program, answers everything, and
+// records what it is sent.
 type squatter struct {
 	server *http.Server
 	ended  chan struct{}
@@ -23,7 +23,7 @@ type squatter struct {
 	asked  chan string // paths
 }
 
-// squat binds an address and answers what answer says for a path.
+// squat binds an address and answers with answer(path).
 func (b *box) squat(addr string, answer func(path string) string) *squatter {
 	b.t.Helper()
 	var l net.Listener
@@ -51,7 +51,8 @@ func (b *box) squat(addr string, answer func(path string) string) *squatter {
 	return s
 }
 
-// heardOnly fails if it heard a request that is none for a proof, or a secret.
+// heardOnly fails the test if it got a request other than for a proof, or a
+// secret.
 func (s *squatter) heardOnly(t *testing.T, secrets ...string) {
 	t.Helper()
 	s.mu.Lock()
@@ -69,8 +70,8 @@ func (s *squatter) heardOnly(t *testing.T, secrets ...string) {
 	}
 }
 
-// A director dies and another program binds its port: agents that register and
-// agents that ask for work go on trying, and the command line is used.
+// A director dies and another program binds its port: registering and pulling
+// agents keep trying, and the command line is used.
 func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 	const token = "the-token-of-the-owner-0123456789abcdef"
 	b := newBox(t)
@@ -90,7 +91,7 @@ func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 		t.Errorf("%d: %s", got.code, got.err)
 	}
 	puller.says("nothing was sent")
-	for range 6 { // all of them have tried by then, some more than once
+	for range 6 { // all of them have tried by then, some several times
 		select {
 		case <-s.asked:
 		case <-time.After(30 * time.Second):
@@ -100,8 +101,8 @@ func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 	s.heardOnly(t, token, "deploy it", "secret-deploy-key", "FORGED")
 }
 
-// An agent dies and another program binds its port: the director goes on asking
-// for it, and has a task with secrets for it.
+// An agent dies and another program binds its port: the director keeps
+// contacting it, and has a task with secrets for it.
 func TestAttackASquatterOfAnAgentsPort(t *testing.T) {
 	b := newBox(t)
 	director := b.director("--addr", freePort(t))
@@ -137,7 +138,7 @@ func TestAttackASquatterOfAnAgentsPort(t *testing.T) {
 	_ = s.server.Close()
 	<-s.ended
 	b.vars["SIGNALBOX_AGENT_TOKEN"] = token
-	b.agent("coder", director.url, "--addr", addr) // the agent itself is let in again, and the task runs
+	b.agent("coder", director.url, "--addr", addr) // the real agent is accepted again, and the task runs
 	var done api.Task
 	b.until("the task has ended", func() bool {
 		done = parse[api.Task](t, b.cli("status", "--json", task.QueueID).out)

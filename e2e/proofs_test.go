@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// docs/development/tests.md names tests that are there, and at least one in each row
-// of its tables.
+// docs/development/tests.md names existing tests, and at least one in each row of
+// its tables.
 func TestProofsHaveTheirTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/development/tests.md")
 	if err != nil {

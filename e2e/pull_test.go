@@ -17,14 +17,16 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// pulling starts an agent that listens nowhere and asks the director at url.
+// pulling starts an agent that does not listen and pulls from the director at
+// url.
 func (b *box) pulling(name, url string, args ...string) *process {
 	b.t.Helper()
 	return b.agent(name, url, append([]string{"--pull"}, args...)...)
 }
 
-// An agent that nobody can connect to gets a task, its output can be followed
-// while it runs, a chat is answered, and a cancel reaches it at once.
+// An agent without a reachable address gets a task, its output can be
+// followed while it runs, a chat is answered, and a cancel reaches it at
+// once.
 func TestAnAgentThatPulls(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -35,7 +37,7 @@ func TestAnAgentThatPulls(t *testing.T) {
 	var seen strings.Builder
 	err := c.FollowOutput(b.ctx(), id, 0, func(out api.Output) error {
 		if seen.WriteString(out.Text); seen.String() == "at the gate\n" {
-			gate.open() // it is told while the run goes on
+			gate.open() // it is reported while the run continues
 		}
 		return nil
 	})
@@ -69,8 +71,8 @@ func TestAnAgentThatPulls(t *testing.T) {
 	}
 }
 
-// A director that is killed in the middle of a run of an agent that pulls gets
-// its result when it is back, once.
+// A director that is killed in the middle of a pulling agent's run gets the
+// result once when it is back.
 func TestADirectorOfAnAgentThatPullsIsKilled(t *testing.T) {
 	b := newBox(t)
 	director := b.director("--addr", freePort(t))
@@ -92,8 +94,8 @@ func TestADirectorOfAnAgentThatPullsIsKilled(t *testing.T) {
 	b.completed(c, b.submit(c, prompt("next")))
 }
 
-// An agent that pulls and is killed in the middle of a run says when it is back
-// that the run was interrupted, and takes the next.
+// A pulling agent that is killed in the middle of a run reports after its
+// restart that the run was interrupted, and takes the next task.
 func TestAnAgentThatPullsIsKilled(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -110,7 +112,7 @@ func TestAnAgentThatPullsIsKilled(t *testing.T) {
 	b.executedOnce(lost)
 }
 
-// An agent that pulls and is told to stop says how what it ran ended.
+// A pulling agent that is stopped reports how its run ended.
 func TestAnAgentThatPullsStops(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -127,7 +129,7 @@ func TestAnAgentThatPullsStops(t *testing.T) {
 	}
 }
 
-// A claim whose answer is lost on the way is answered again: it is one
+// A claim whose answer is lost gets the same answer again: there is one
 // execution.
 func TestTheAnswerToAClaimIsLost(t *testing.T) {
 	b := newBox(t)
@@ -148,14 +150,14 @@ func TestTheAnswerToAClaimIsLost(t *testing.T) {
 			return err
 		}
 		if bytes.Contains(body, []byte(`"task"`)) && lost.Add(1) == 1 {
-			panic(http.ErrAbortHandler) // the connection breaks
+			panic(http.ErrAbortHandler) // breaks the connection
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return nil
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Host = at.Host
-		r.Header["X-Forwarded-For"] = nil // it is on this host
+		r.Header["X-Forwarded-For"] = nil // as a local request
 		proxy.ServeHTTP(w, r)
 	}))
 	defer front.Close()
@@ -171,7 +173,7 @@ func TestTheAnswerToAClaimIsLost(t *testing.T) {
 	}
 }
 
-// Two agents that pull cannot go by one name.
+// Two pulling agents cannot have the same name.
 func TestTwoAgentsThatPullWithOneName(t *testing.T) {
 	b := newBox(t)
 	director := b.director()

@@ -12,25 +12,25 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// queueTool is a tool of the queue as Claude Code names it.
+// queueTool is the name of a queue tool in Claude Code.
 func queueTool(name string) string { return "mcp__signalbox__" + name }
 
 var queueIDForm = regexp.MustCompile(`queue-[0-9a-z]{26}`)
 
-// turnsOf are the requests in which the model was asked to go on.
+// turnsOf are the requests of the conversation's turns.
 func turnsOf(m *model.Server) []model.Request {
 	return slices.DeleteFunc(m.Requests(), func(r model.Request) bool { return r.Side })
 }
 
-// doScript is an agent that does what it is asked, and says so.
+// doScript is an agent that does what it is told, and reports it.
 const doScript = `#!/bin/sh
 echo "working on it"
 echo "did $1, as $SIGNALBOX_AGENT"
 `
 
-// A real Claude Code plans with the queue's tools: it looks which agents there
-// are, submits a task to one, waits for its end, and tells what came of it. The
-// director has no tool of its own configuration.
+// A real Claude Code plans with the queue's tools: it lists the agents, submits
+// a task to one, waits for its end, and reports the result. The director has no
+// configured tools.
 func TestClaudeCodePlansWithTheQueue(t *testing.T) {
 	b := newBox(t)
 	const token = "a-token-of-some-length-0123456789"
@@ -73,9 +73,9 @@ func TestClaudeCodePlansWithTheQueue(t *testing.T) {
 	}
 }
 
-// A real Claude Code runs as an agent of the director and talks with another
-// agent through the director's own tools, with the token of its own: the call
-// is its agent's, within its execution.
+// A real Claude Code runs as an agent of the director and chats with another
+// agent through the director's own tools, with its own token: the call
+// belongs to its agent and its execution.
 func TestClaudeCodeAsAnAgentChatsWithAnother(t *testing.T) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_TOKEN"] = "a-token-of-some-length-0123456789"
@@ -89,8 +89,8 @@ func TestClaudeCodeAsAnAgentChatsWithAnother(t *testing.T) {
 	b.quietCLIs()
 	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0"
 	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = m.URL, "test-key"
-	// The model is offered all tools at once; what says so is not among what an
-	// agent hands on to its CLI.
+	// The model must be offered all tools at once; the agent does not pass that
+	// variable on to its CLI.
 	b.file("bin/claude", "#!/bin/sh\nENABLE_TOOL_SEARCH=false exec "+installed(t, "claude")+` "$@"`+"\n", 0o700)
 	config := b.file("planner.yaml", "agent: {tools: director}\n", 0o600)
 	script := b.file("do.sh", doScript, 0o700)

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// What submit_task acknowledged survives the director's death, and is followed
-// by its id afterwards, with the tools of the next one.
+// A task that submit_task acknowledged survives the director's death, and can
+// be followed by its ID with the tools of the next director.
 func TestQueueToolsSurviveTheDirector(t *testing.T) {
 	b := newBox(t)
 	d := b.director("--addr", freePort(t))
@@ -46,7 +46,7 @@ func TestQueueToolsSurviveTheDirector(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 	}
-	var third api.Task // nobody cancelled it: the director died, its caller did not go away
+	var third api.Task // it is not cancelled: the director died, but its caller did not disconnect
 	b.until("the end of the chat", func() bool {
 		page, err := b.client(again.url).History(b.ctx(), client.HistoryOptions{})
 		if err != nil {

@@ -2,5 +2,5 @@
 
 package e2e_test
 
-// raceEnabled says that this test was built with the race detector.
+// raceEnabled says whether this test was built with the race detector.
 const raceEnabled = true

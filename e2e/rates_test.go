@@ -18,15 +18,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// refusing is an HTTP server of a REST tool and, at /mcp, of an MCP server, whose calls it refuses
-// for a time. A call that comes meanwhile is early.
+// refusing is an HTTP server with a REST tool and, at /mcp, an MCP server. It refuses calls for a
+// time. A call that arrives during that time is early.
 type refusing struct {
 	*httptest.Server
 	mu    sync.Mutex
-	says  time.Duration // the next call begins a refusal that lasts so long; 0: none is to begin
+	says  time.Duration // the next call begins a refusal of this length; 0: none
 	until time.Time
 	early int
-	calls int // that were answered
+	calls int // number of answered calls
 }
 
 func newRefusing(t *testing.T) *refusing {
@@ -70,7 +70,7 @@ func (r *refusing) refuses(w http.ResponseWriter) bool {
 	return true
 }
 
-// refuse has the next call begin a refusal.
+// refuse makes the next call begin a refusal.
 func (r *refusing) refuse(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +88,8 @@ func (r *refusing) counts(t *testing.T, calls int) {
 
 const closedWord = "which is closed until "
 
-// A server answers 429: nobody asks it before the time that it says, all callers are told until
-// when they wait, and all are answered.
+// A server answers 429: it gets no request before the time that it gave, all callers are told
+// how long they wait, and all calls are answered.
 func TestServerThatAnswers429ClosesItsQueue(t *testing.T) {
 	b := newBox(t)
 	r := newRefusing(t)
@@ -122,7 +122,7 @@ func TestServerThatAnswers429ClosesItsQueue(t *testing.T) {
 		}
 	}
 
-	// A person opens it.
+	// A user opens the queue.
 	r.refuse(2 * time.Minute)
 	p := callers[0].begin("rest__ask", object{}, "long")
 	b.until("the queue is closed", func() bool { q := b.toolQueue(d.url, "far"); return q.Closed != nil && q.Held == 1 })
@@ -135,8 +135,8 @@ func TestServerThatAnswers429ClosesItsQueue(t *testing.T) {
 	p.answers("done")
 }
 
-// The queue is closed for both directors that share it, also after the one that met the limit has
-// died.
+// The queue is closed for both directors that share it, even after the director that got the 429
+// has died.
 func TestServerThatAnswers429ClosesSharedQueue(t *testing.T) {
 	b := newBox(t)
 	r := newRefusing(t)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// transcriptMark is the info string of a block of the README that is run:
-// lines that begin with "$ " are commands, what follows is their output.
+// transcriptMark is the info string of a block in the README that is run:
+// lines that begin with "$ " are commands, the lines after them their output.
 const transcriptMark = "```console signalbox-transcript"
 
 // step is a command of a transcript and what it prints.
@@ -42,8 +42,8 @@ func transcripts(doc string) [][]step {
 	return blocks
 }
 
-// matches compares output with what a transcript shows, in which … stands for
-// anything on a line, and a line of its own … for any lines.
+// matches compares output with a transcript, in which … stands for anything
+// on a line, and a separate line … for any lines.
 func matches(want, got string) bool {
 	form := regexp.QuoteMeta(strings.TrimRight(want, "\n"))
 	form = regexp.MustCompile(`(^|\n)…(\n|$)`).ReplaceAllString(form, `(?s:.*)`)
@@ -51,10 +51,9 @@ func matches(want, got string) bool {
 	return regexp.MustCompile(`^` + form + `$`).MatchString(strings.TrimRight(got, "\n"))
 }
 
-// What the README shows is what happens: its transcripts are run with the
-// binary, in a fresh home beside a fresh signalbox up with the demo agent,
-// each block after the one before. A block may show standard output alone, or
-// standard error too.
+// The README's transcripts are true: they are run with the binary, in a new
+// home next to a new signalbox up with the demo agent, each block after the
+// one before. A block may show only standard output, or standard error too.
 func TestREADME(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
@@ -78,7 +77,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// shownID stands in a command for the id that was printed last.
+// shownID in a command stands for the last printed ID.
 const shownID = "queue-…"
 
 var fullID = regexp.MustCompile(`queue-[0-9a-z]{26}`)

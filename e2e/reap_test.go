@@ -14,12 +14,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// reapEnv names the folder of a test run to its reaper.
+// reapEnv gives the reaper the folder of its test run.
 const reapEnv = "SIGNALBOX_E2E_REAP"
 
-// startReaper starts this test binary once more, to clean up behind a run that
-// cannot do so itself: one that is killed or runs into its time limit. It
-// notices by the end of the pipe that is its standard input.
+// startReaper starts this test binary again, to clean up after a run that
+// cannot do so itself, because it was killed or reached its time limit. It
+// notices that by the end of the pipe on its standard input.
 func startReaper(dir string) (stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,7 +27,7 @@ func startReaper(dir string) (stop func(), err error) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), reapEnv+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not reach it
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func startReaper(dir string) (stop func(), err error) {
 	return func() { in.Close(); cmd.Wait() }, nil
 }
 
-// reap waits for the end of the run and removes what it left.
+// reap waits for the end of the run and removes what it left behind.
 func reap(dir string) {
 	io.Copy(io.Discard, os.Stdin)
 	killAllOf(dir)
@@ -46,9 +46,9 @@ func reap(dir string) {
 	os.RemoveAll(dir)
 }
 
-// killAllOf ends the processes that have a folder, or one below it, in their
-// environment, as HOME or on PATH, or work there: Redis writes its title over
-// its environment.
+// killAllOf kills the processes that have a folder, or one below it, in their
+// environment, as HOME or on PATH, or as their working folder: Redis
+// overwrites its environment with its title.
 func killAllOf(dir string) {
 	testkit.Within(5*time.Second, func() bool {
 		left := processesOf(dir)
@@ -64,7 +64,7 @@ func processesOf(dir string) []int {
 	found, _ := filepath.Glob("/proc/[0-9]*")
 	for _, process := range found {
 		env, _ := os.ReadFile(filepath.Join(process, "environ"))
-		line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // all that a director or agent shows to others than root
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // for a director or agent, only root can read more
 		folder, _ := os.Readlink(filepath.Join(process, "cwd"))
 		if !bytes.Contains(env, []byte(dir+"/")) && !bytes.Contains(line, []byte(dir+"/")) && !strings.HasPrefix(folder, dir+"/") {
 			continue

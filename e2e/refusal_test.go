@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// refuses starts a role that must not start: it says why on standard error,
-// with the cure, prints no address, and ends with the exit code.
+// refuses starts a role that must not start: it reports the reason on
+// standard error with a remedy, prints no address, and exits with the exit
+// code.
 func (b *box) refuses(code int, args []string, want ...string) {
 	b.t.Helper()
 	got := b.cli(args...)
@@ -53,7 +54,7 @@ func TestATakenPort(t *testing.T) {
 	}
 }
 
-// A damaged database is not touched: it may hold what a person can rescue.
+// A damaged database is left alone: its data may be recoverable.
 func TestACorruptDatabase(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -88,7 +89,7 @@ func TestAnUnwritableDataFolder(t *testing.T) {
 	b.refuses(1, []string{"director", "--addr", "127.0.0.1:0", "--data", filepath.Join(in, "data")}, in)
 	if os.Getuid() == 0 {
 		b.refuses(1, []string{"director", "--addr", "127.0.0.1:0", "--data", "/proc/signalbox"}, "/proc/signalbox")
-		return // root may write everywhere else
+		return // root may write anywhere else
 	}
 	if err := os.Mkdir(b.data, 0o500); err != nil {
 		t.Fatal(err)
@@ -102,11 +103,11 @@ func TestAPublicAddressNeedsAToken(t *testing.T) {
 	b.refuses(1, []string{"up", "--open", "--addr", "[::]:0", "--data", b.data}, "token")
 	b.vars["SIGNALBOX_TOKEN"] = "a-token-of-some-length-0123456789"
 	b.director("--addr", "0.0.0.0:0").stop()
-	// Or an admin, who was made while it stood on loopback.
+	// Or an admin, who was created while it listened on loopback.
 	delete(b.vars, "SIGNALBOX_TOKEN")
 	open := b.director("--open")
 	secret := strings.TrimSpace(b.want(0, "tokens", "create", "admin", "--scope", "admin").out)
-	b.want(4, "agents") // it is closed from then on
+	b.want(4, "agents") // from then on it is closed
 	b.vars["SIGNALBOX_TOKEN"] = secret
 	b.want(0, "agents")
 	open.stop()
@@ -129,7 +130,7 @@ func TestABadConfigurationNamesTheLine(t *testing.T) {
 			b := newBox(t)
 			b.file("work/signalbox.yaml", c.text, 0o600)
 			b.refuses(2, b.server("director", nil), c.want...)
-			// What asks a director does not need the director's configuration.
+			// Commands that contact a director do not need the director's configuration.
 			b.want(7, "status", "--director", "http://"+freePort(t))
 		})
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// With no grace a task is left to its agent; the next up takes both up.
+// Without a grace period a task is left to its agent; the next up takes over
+// both.
 func TestTermLeavesATaskToItsAgent(t *testing.T) {
 	b := newBox(t)
 	gate := b.fakeClaude()
@@ -37,7 +38,7 @@ func TestTermLeavesATaskToItsAgent(t *testing.T) {
 	b.until("the end of all processes", func() bool { return len(b.living()) == 0 })
 }
 
-// A task that ends while no director runs has its result kept by the agent.
+// If a task ends while no director runs, the agent keeps its result.
 func TestATaskThatEndsWhileTheDirectorIsDown(t *testing.T) {
 	b := newBox(t)
 	director := b.director("--addr", freePort(t), "--grace", "0s")
@@ -58,8 +59,8 @@ func TestATaskThatEndsWhileTheDirectorIsDown(t *testing.T) {
 	b.executedOnce(id)
 }
 
-// With a grace the stop waits for what runs, takes no new task up, and keeps
-// what is submitted meanwhile.
+// With a grace period a stopping director waits for running tasks, starts no
+// new ones, and keeps tasks that are submitted meanwhile.
 func TestTermWaitsForRunningTasks(t *testing.T) {
 	b := newBox(t)
 	director := b.director("--addr", freePort(t), "--grace", "10m")
@@ -106,7 +107,7 @@ func TestASecondSignalEndsTheWait(t *testing.T) {
 	}
 }
 
-// on_shutdown: stop ends what runs; nothing of it lives on.
+// on_shutdown: stop ends the running tasks; no process of theirs survives.
 func TestOnShutdownStop(t *testing.T) {
 	b := newBox(t)
 	gate := b.fakeClaude()
@@ -122,8 +123,8 @@ func TestOnShutdownStop(t *testing.T) {
 	}
 }
 
-// kill -9 of up leaves its agents alone with their tasks; the next up takes
-// up both, also when it starts at another address.
+// kill -9 of up leaves its agents and their tasks running; the next up takes
+// over both, even if it starts at another address.
 func TestUpIsKilled(t *testing.T) {
 	b := newBox(t)
 	gate := b.fakeClaude()
@@ -147,7 +148,7 @@ func TestUpIsKilled(t *testing.T) {
 	b.until("the end of all processes", func() bool { return len(b.living()) == 0 })
 }
 
-// up keeps its agents running.
+// up restarts its agents.
 func TestUpRestartsItsAgents(t *testing.T) {
 	b := newBox(t)
 	gate := b.fakeClaude()
@@ -169,8 +170,8 @@ func TestUpRestartsItsAgents(t *testing.T) {
 	}
 }
 
-// An agent that is killed in the middle of a task says so when it is back; the
-// task runs again where it asked for that.
+// An agent that is killed in the middle of a task reports that after its
+// restart; the task runs again if it asked for that.
 func TestAnAgentIsKilledInTheMiddle(t *testing.T) {
 	for onLost, want := range map[string]string{"fail": "failed", "requeue": "completed"} {
 		t.Run(onLost, func(t *testing.T) {
@@ -209,7 +210,7 @@ func TestAnAgentIsKilledInTheMiddle(t *testing.T) {
 }
 
 // Agent and director find each other in either order, and again after a
-// while apart.
+// disconnection.
 func TestEitherMayComeFirst(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
@@ -227,7 +228,7 @@ func TestEitherMayComeFirst(t *testing.T) {
 		t.Errorf("agents: %+v, %v", agents, err)
 	}
 	agent.stop()
-	// An agent that has ended is no longer offered work, and why says so.
+	// An agent that has ended is offered no more work, and why says so.
 	id := b.submit(c, prompt("for nobody"))
 	b.until("why names the agent that is gone", func() bool {
 		why, err := c.Why(b.ctx(), id)

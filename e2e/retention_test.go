@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A caller with the right submit alone, which submits and cancels as much as it
-// can: only so much of that is kept, and what others asked for stays.
+// A caller with only the scope submit submits and cancels as much as it can:
+// only a limited amount of that is kept, and other callers' tasks stay.
 func TestAttackOneCallerFillsTheStore(t *testing.T) {
 	const bound, size, tasks = 2 << 20, 200 << 10, 30
 	b := newBox(t)
@@ -26,7 +26,7 @@ func TestAttackOneCallerFillsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var flood []string
-	for range 2 { // the second time the room of the first is used again
+	for range 2 { // the second time the space of the first is reused
 		b.vars["SIGNALBOX_TOKEN"] = made.Secret
 		ci := b.client(director.url)
 		later := time.Now().Add(time.Hour)
@@ -39,7 +39,7 @@ func TestAttackOneCallerFillsTheStore(t *testing.T) {
 		}
 		delete(b.vars, "SIGNALBOX_TOKEN")
 		director.stop()
-		director = b.director("--config", config) // it prunes when it starts, then each minute
+		director = b.director("--config", config) // it prunes at its start, then every minute
 		director.says("caller_retention_bytes")
 		c = b.client(director.url)
 		b.until("the caller's oldest tasks are gone", func() bool {

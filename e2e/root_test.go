@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Whoever may submit to an agent of root has every right: its log says so. A
-// demo agent runs nothing, and says nothing.
+// Whoever may submit to an agent of root has all rights on the host: the
+// agent's log says so. A demo agent runs no programs, and logs nothing about
+// it.
 func TestAnAgentOfRootSaysSo(t *testing.T) {
 	const word = "this agent runs as root"
 	b := newBox(t)

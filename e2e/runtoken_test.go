@@ -13,17 +13,17 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// tokenScript hands out the token that its run has, as a run that was told to
-// by its prompt would, and ends when it may.
+// tokenScript reveals the token of its run, as a run whose prompt asks for it
+// would, and ends when it may.
 const tokenScript = `#!/bin/sh
 echo "$SIGNALBOX_TOKEN" > "$1/token"
 echo "this is $SIGNALBOX_TOKEN"; echo "and $SIGNALBOX_TOKEN" >&2
 read -r line < "$1/end"
 `
 
-// The token in the environment of a run is that of the execution: it makes
-// nothing that outlives the run, its calls are always within the execution, it
-// ends with it, and it does not stand in the log.
+// The token in a run's environment belongs to the execution: it can create
+// nothing that outlives the run, its calls are always part of the execution,
+// it expires with the run, and it is not in the log.
 func TestARunsTokenIsTheRunsAlone(t *testing.T) {
 	for _, way := range []string{"push", "pull"} {
 		t.Run(way, func(t *testing.T) {
@@ -104,7 +104,8 @@ func TestARunsTokenIsTheRunsAlone(t *testing.T) {
 				}
 			}
 
-			// A client that asks for a proof of the token has it, and hears after the run that this is over.
+			// A client that asks for a proof of the token gets it, and after the run is told that the token
+			// has expired.
 			proving, err := client.New(director.url, client.Options{Token: token})
 			if err != nil {
 				t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// TestSchedulesFromTheCommandLine makes, fires, looks at and removes a schedule
-// of a director, and refuses what cannot be with the field named.
+// TestSchedulesFromTheCommandLine creates, fires, shows and removes a schedule
+// of a director; impossible values are refused with the name of the field.
 func TestSchedulesFromTheCommandLine(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
@@ -45,7 +45,7 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	director.kill()
 	director = b.director("--addr", addr)
 
-	// What was acknowledged is there after a crash, and the firing with it.
+	// Acknowledged schedules and firings survive a crash.
 	s := parse[api.Schedule](t, b.want(0, "schedules", "show", "nightly", "--json").out)
 	if s.CronExpression != "0 3 * * *" || s.AgentName != "coder" || s.LastStatus != "queued" || len(s.Outcomes) != 1 || s.Outcomes[0].Status != "completed" ||
 		len(s.Checks) != 1 || s.Checks[0].Run != "make test" || *s.CheckRetries != 1 || s.Land != "main" || s.LandMethod != "squash" || !s.FastForward ||
@@ -80,8 +80,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// The jobs of the director's configuration follow its file; those of a working
-// folder's file once its user has trusted it as it is.
+// The jobs in the director's configuration follow its file; those in a working
+// folder's file only after its user has trusted the new version.
 func TestTheDirectorFollowsTheJobsOfItsFile(t *testing.T) {
 	b := newBox(t)
 	write := func(jobs string) string { return b.file("work/signalbox.yaml", "jobs:\n"+jobs, 0o600) }
@@ -117,7 +117,7 @@ func TestTheDirectorFollowsTheJobsOfItsFile(t *testing.T) {
 	b.want(0, "trust")
 	b.until("the job of the file is another", func() bool { return names() == "b/config mine/api" })
 	write("  - {name: c, schedule: \"61 1 * * *\", prompt: p}\n")
-	director.says("signalbox.yaml:2: jobs[0].schedule: ") // seen without a signal
+	director.says("signalbox.yaml:2: jobs[0].schedule: ") // noticed without a signal
 	if got := names(); got != "b/config mine/api" {
 		t.Errorf("%s", got)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// scheduler starts a scheduler that stands alone, with a file of jobs.
+// scheduler starts a standalone scheduler with a file of jobs.
 func (b *box) scheduler(director, jobs string, args ...string) *process {
 	b.t.Helper()
 	file := b.file("scheduler.yaml", "director_url: "+director+"\n"+jobs, 0o600)
@@ -30,7 +30,7 @@ func (b *box) scheduler(director, jobs string, args ...string) *process {
 	return p
 }
 
-// jobsOf are those of a scheduler, by their names.
+// jobsOf are the jobs of a scheduler, by name.
 func (b *box) jobsOf(scheduler *process) map[string]api.SchedulerJob {
 	b.t.Helper()
 	resp, err := http.Get(scheduler.url + "/status")
@@ -49,7 +49,7 @@ func (b *box) jobsOf(scheduler *process) map[string]api.SchedulerJob {
 	return out
 }
 
-// trigger fires a job and returns the status and the body of the answer.
+// trigger fires a job and returns the status and body of the answer.
 func (b *box) trigger(scheduler *process, job string) (int, string) {
 	b.t.Helper()
 	resp, err := http.Post(scheduler.url+"/trigger/"+job, "", nil)
@@ -65,11 +65,11 @@ func (b *box) trigger(scheduler *process, job string) (int, string) {
 }
 
 // TestSeedSchedulerQueueIntegration is the integration test of the work-queue
-// seed, with its steps.
+// seed, with the same steps.
 func TestSeedSchedulerQueueIntegration(t *testing.T) {
 	// 1. Start director, agent, scheduler.
 	b := newBox(t)
-	b.vars["AG_QUEUE_MAX_SIZE"] = "2" // the seed's name of the limit
+	b.vars["AG_QUEUE_MAX_SIZE"] = "2" // the seed's name for the limit
 	director := b.director()
 	gate, command := b.gated()
 	b.agent("worker", director.url, command...)
@@ -103,7 +103,8 @@ jobs:
 		t.Errorf("queued as %+v, %v", task, err)
 	}
 	scheduler.says("job=test-job action=queued queue_id=" + queued)
-	// A full queue skips the run, stores nothing, and is said in the log.
+	// If the queue is full, the run is skipped, nothing is stored, and the log
+	// says so.
 	b.trigger(scheduler, "test-job")
 	second := b.jobsOf(scheduler)["test-job"].LastQueueID
 	if code, body := b.trigger(scheduler, "test-job"); code != http.StatusServiceUnavailable || !strings.Contains(body, `"error":"queue_full"`) {
@@ -136,8 +137,8 @@ jobs:
 	scheduler.stop()
 }
 
-// cutter stands between a scheduler and a director: the reply to the first
-// submission never comes back.
+// cutter is a proxy between a scheduler and a director that drops the reply
+// to the first submission.
 func (b *box) cutter(director string, cut func()) *httptest.Server {
 	to, err := url.Parse(director)
 	if err != nil {
@@ -159,9 +160,9 @@ func (b *box) cutter(director string, cut func()) *httptest.Server {
 	return s
 }
 
-// TestIncidentLostReplyToTheScheduler kills the director when it has stored
-// what the scheduler fired, and before it could say so. The scheduler asks again
-// until a director is there, with the same key: one task, one run.
+// TestIncidentLostReplyToTheScheduler kills the director after it has stored a
+// scheduler's submission and before it could answer. The scheduler retries with
+// the same key until a director is up: one task, one run.
 func TestIncidentLostReplyToTheScheduler(t *testing.T) {
 	b := newBox(t)
 	director := b.director("--addr", freePort(t))
@@ -173,7 +174,7 @@ jobs:
 `)
 	asked, forget := context.WithCancel(b.ctx())
 	defer forget()
-	go func() { // it answers when it is decided, or says that this takes long
+	go func() { // it answers when the outcome is known, or that this takes long
 		req, _ := http.NewRequestWithContext(asked, http.MethodPost, scheduler.url+"/trigger/test-job", nil)
 		if resp, err := http.DefaultClient.Do(req); err == nil {
 			resp.Body.Close()
@@ -199,8 +200,7 @@ jobs:
 	scheduler.stop()
 }
 
-// A scheduler takes up the jobs of its file again, and a file that is wrong
-// changes nothing.
+// A scheduler follows its file, and an invalid file changes nothing.
 func TestTheSchedulerFollowsItsFile(t *testing.T) {
 	b := newBox(t)
 	const one = "  - {name: a, schedule: \"0 1 * * *\", prompt: p}\n"
@@ -222,7 +222,7 @@ func TestTheSchedulerFollowsItsFile(t *testing.T) {
 	write("  - {name: d, schedule: \"0 1 * * *\", prompt: p}\n")
 	b.until("the other jobs are gone", func() bool { return len(b.jobsOf(scheduler)) == 1 && b.jobsOf(scheduler)["d"].Enabled })
 
-	// Another one may not have its folder meanwhile.
+	// No other scheduler may use its folder meanwhile.
 	got := b.cli("scheduler", "--config", filepath.Join(b.root, "scheduler.yaml"), "--data", filepath.Join(b.root, "scheduler"), "--addr", "127.0.0.1:0")
 	if got.code != 1 || !strings.Contains(got.err, "another scheduler uses the folder") {
 		t.Errorf("%+v", got)
@@ -233,8 +233,8 @@ func TestTheSchedulerFollowsItsFile(t *testing.T) {
 	}
 }
 
-// Without a director what fires is skipped, and says so; one that is started
-// later is found.
+// Without a director a firing is skipped, and the log says so; a director
+// that is started later is found.
 func TestTheSchedulerFindsTheDirectorOfThisHost(t *testing.T) {
 	b := newBox(t)
 	file := b.file("jobs.yaml", "jobs:\n  - {name: a, schedule: \"0 1 * * *\", prompt: p}\n", 0o600)

@@ -15,7 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// ask makes a request as the owner of the box and returns status and body.
+// ask makes a request as the owner of the box and returns the status and
+// body.
 func (b *box) ask(method, url, body string, headers ...string) (int, string) {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.ctx(), method, url, strings.NewReader(body))
@@ -43,8 +44,8 @@ func (b *box) ask(method, url, body string, headers ...string) (int, string) {
 
 const taskBody = `{"prompt": "sleep 1ms"}`
 
-// What a web page, or a name that points to this host, can make a browser
-// send does not reach the queue, nor the agents of up.
+// Requests that a web page, or a name that resolves to this host, can make a
+// browser send reach neither the queue nor up's agents.
 func TestAPageCannotSubmit(t *testing.T) {
 	b := newBox(t)
 	up := b.up()
@@ -78,11 +79,11 @@ func TestAPageCannotSubmit(t *testing.T) {
 	}
 }
 
-// An agent is an address that the director calls: not everyone may add one,
-// and not every address is one.
+// An agent is an address that the director calls: only some callers may add
+// one, and only some addresses are allowed.
 func TestNotEveryAgentIsLetIn(t *testing.T) {
 	b := newBox(t)
-	director := b.director("--open") // where no token vouches for an agent
+	director := b.director("--open") // no token vouches for agents
 	agent := func(url string) string { return `{"name": "intruder", "kind": "demo", "url": "` + url + `"}` }
 	for name, c := range map[string]struct {
 		url     string
@@ -123,7 +124,7 @@ func TestATokenIsAskedFor(t *testing.T) {
 		t.Errorf("the error does not say what to do: %s", got.err)
 	}
 	b.want(0, "status", "--token", token)
-	// An agent that has no token stays out; one that has it comes in.
+	// An agent without a token is refused; one with a token is accepted.
 	stranger := b.serve(b.agentLine("stranger", director.url, nil)...)
 	stranger.says("director not reached")
 	b.vars["SIGNALBOX_TOKEN"] = token
@@ -132,8 +133,9 @@ func TestATokenIsAskedFor(t *testing.T) {
 	b.want(3, "submit", "--agent", "stranger", "sleep 1ms")
 }
 
-// Secrets pass through and stay nowhere: not in logs, in the database once
-// the task has ended, in events, metrics, answers, or where ps shows them.
+// Secrets pass through and are stored nowhere: not in logs, in the database
+// after the task has ended, in events, metrics, answers, or where ps shows
+// them.
 func TestSecretsStayNowhere(t *testing.T) {
 	const env, token = "canary-of-an-env-value-7391", "canary-of-the-token-000000000000045678"
 	b := newBox(t)
@@ -192,7 +194,7 @@ func TestSecretsStayNowhere(t *testing.T) {
 	b.nowhere("after the end", env, token)
 }
 
-// nowhere looks for secrets in every file of the box.
+// nowhere searches for secrets in every file of the box.
 func (b *box) nowhere(when string, secrets ...string) {
 	b.t.Helper()
 	files := 0
@@ -202,7 +204,7 @@ func (b *box) nowhere(when string, secrets ...string) {
 		}
 		data, err := os.ReadFile(path)
 		if os.IsNotExist(err) {
-			return nil // it went away meanwhile
+			return nil // it was removed meanwhile
 		}
 		files++
 		for _, secret := range secrets {

@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// script runs a script of testdata with real curl and returns what it printed.
+// script runs a script in testdata with the real curl and returns its output.
 func (b *box) script(name string, env ...string) (string, error) {
 	b.t.Helper()
 	for _, tool := range []string{"sh", "curl", "sed", "grep"} {
@@ -49,7 +49,7 @@ func answers(said string) map[string][]string {
 	return list
 }
 
-// body wants an answer with a status and exactly these fields, and returns
+// body expects an answer with a status and exactly these fields, and returns
 // them.
 func body(t *testing.T, answer string, status string, fields ...string) map[string]any {
 	t.Helper()
@@ -67,8 +67,8 @@ func body(t *testing.T, answer string, status string, fields ...string) map[stri
 }
 
 // The test steps of the seed execution-queue, with curl, against the real
-// binary: what testdata/execution-queue.sh expects, and the shapes of the
-// bodies besides.
+// binary: the expectations of testdata/execution-queue.sh, and the shapes of
+// the bodies.
 func TestExecutionQueueSeedSteps(t *testing.T) {
 	b := newBox(t)
 	up := b.up("--agents", "demo", "--open") // the seed's clients have no token
@@ -119,8 +119,8 @@ func TestExecutionQueueSeedSteps(t *testing.T) {
 	up.stop()
 }
 
-// The edge cases of the seed: an agent that is stopped gives its lane back,
-// and says what to do while it is away.
+// The edge cases of the seed: a stopped agent releases its lane, and the
+// answer says what to do while it is down.
 func TestExecutionQueueAgentStopped(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -145,8 +145,8 @@ func TestExecutionQueueAgentStopped(t *testing.T) {
 	}
 }
 
-// An agent that says nothing for longer than execution_ttl loses its slot,
-// and the next in line is executed once it is there again.
+// An agent that is silent for longer than execution_ttl loses its slot, and
+// the next task is executed once the agent is back.
 func TestExecutionQueueTTLClearsAStuckExecution(t *testing.T) {
 	b := newBox(t)
 	director := b.director("--config", b.file("ttl.yaml", "execution_ttl: 1s\n", 0o600))
@@ -171,8 +171,8 @@ func TestExecutionQueueTTLClearsAStuckExecution(t *testing.T) {
 	}
 }
 
-// What an execution says after it has lost its slot changes nothing: neither
-// its own task, which has ended, nor the one that has the slot now.
+// What an execution reports after it has lost its slot changes neither its
+// own task, which has ended, nor the one that now has the slot.
 func TestExecutionQueueReleaseFencesTheOldRun(t *testing.T) {
 	b := newBox(t)
 	director := b.director()
@@ -193,7 +193,7 @@ func TestExecutionQueueReleaseFencesTheOldRun(t *testing.T) {
 		t.Errorf("the chat whose slot was released ended with %v", err)
 	}
 	next := b.chatAside(c, "coder", api.ChatRequest{Message: "sleep 10ms, new"})
-	time.Sleep(400 * time.Millisecond) // by its own clock the old run is over when it goes on
+	time.Sleep(400 * time.Millisecond) // by its own clock the old run has ended when it continues
 	agent.thaw()
 	if err := <-next; err != nil {
 		t.Errorf("the chat after the release: %v", err)
@@ -211,7 +211,7 @@ func TestExecutionQueueReleaseFencesTheOldRun(t *testing.T) {
 	}
 }
 
-// Ending what has ended is a no-op, and says so.
+// Ending an ended execution is a no-op, and the answer says so.
 func TestExecutionQueueDoubleEnds(t *testing.T) {
 	b := newBox(t)
 	director := b.director()

@@ -22,11 +22,11 @@ func TestAToolQueueSharedByDirectorsRedis(t *testing.T) {
 	sharedToolQueue(t, testserver.Redis(t))
 }
 
-// slow is what a tool stands for: it counts who is at work there.
+// slow is the server behind a tool: it counts concurrent calls.
 type slow struct {
 	*httptest.Server
 	running, most, calls atomic.Int32
-	began                chan string // the path of a call that is held
+	began                chan string // path of a call that is being held
 }
 
 func newSlow(t *testing.T) *slow {
@@ -49,9 +49,9 @@ func newSlow(t *testing.T) *slow {
 	return s
 }
 
-// Two directors share a tool of one slot: never two calls at once, and when one
-// of them is killed in a call, the other's next call has the slot after the 15 s
-// for which a dead director's slots last.
+// Two directors share a tool with one slot: there are never two calls at once.
+// If one director is killed in a call, the other's next call gets the slot after
+// the 15 s for which a dead director's slots last.
 func sharedToolQueue(t *testing.T, store string) {
 	b := newBox(t)
 	s := newSlow(t)

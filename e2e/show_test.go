@@ -20,7 +20,7 @@ func TestUpRunsPrompts(t *testing.T) {
 		t.Errorf("up does not print its address and data folder:\n%s", up.out.text())
 	}
 	for _, typed := range []string{binary + ` submit --wait "say hello"`, "Watch it at " + up.url + ", or with " + binary + " top."} {
-		if !strings.Contains(up.out.text(), typed) { // no signalbox is on PATH here
+		if !strings.Contains(up.out.text(), typed) { // signalbox is not on PATH here
 			t.Errorf("up does not say %q:\n%s", typed, up.out.text())
 		}
 	}
@@ -43,8 +43,8 @@ func TestUpRunsPrompts(t *testing.T) {
 	}
 }
 
-// Before work goes to an agent a person sees what it is, where it works, with
-// which permissions and whose account it spends.
+// Before an agent gets work, the user sees what it is, where it works, with
+// which permissions, and whose account it uses.
 func TestUpSaysWhatItFound(t *testing.T) {
 	b := newBox(t)
 	b.fakeClaude()
@@ -76,14 +76,14 @@ func TestUpSaysWhatItFound(t *testing.T) {
 	if len(agents.Agents) != 3 {
 		t.Errorf("%d agents: %+v", len(agents.Agents), agents)
 	}
-	// The prompt goes to the CLI that was asked for, and its answer comes back.
+	// The prompt goes to the requested CLI, and its answer comes back.
 	if got := b.want(0, "submit", "--wait", "--kind", "claude", "say hello"); got.out != "did say hello\n" {
 		t.Errorf("claude answered %q", got.out)
 	}
 	up.stop()
 }
 
-// --agents chooses: here none, so a task waits and why says for what.
+// With --agents set to none, a task waits and why says for what.
 func TestUpWithoutAgents(t *testing.T) {
 	b := newBox(t)
 	up := b.up("--agents", "none")

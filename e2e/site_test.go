@@ -21,11 +21,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// site is the website of the documentation, built once for all its tests.
+// site is the documentation website, built once for all tests.
 var site struct {
 	once  sync.Once
 	err   error
-	files map[string]string // by their path in it
+	files map[string]string // by path
 	dir   string
 }
 
@@ -40,7 +40,7 @@ func builtSite(t *testing.T) {
 		lacking(t, "what builds the website is not installed: run make setup and set SIGNALBOX_SITE_NPM to .cache/site")
 	}
 	site.once.Do(func() {
-		site.dir, site.err = os.MkdirTemp("", "site") // swept with the folder of all tests
+		site.dir, site.err = os.MkdirTemp("", "site") // removed with the folder of all tests
 		if site.err != nil {
 			return
 		}
@@ -79,7 +79,7 @@ var (
 	unescapeQM = strings.NewReplacer("&amp;", "&", "&quot;", `"`)
 )
 
-// lead says whether a link of a file of the site leads to another one.
+// lead resolves a link in a file of the site.
 func lead(from, href string) (to, fragment string, away bool, ok bool) {
 	u, err := url.Parse(unescapeQM.Replace(href))
 	if err != nil {
@@ -96,8 +96,8 @@ func lead(from, href string) (to, fragment string, away bool, ok bool) {
 	return to, u.Fragment, false, ok
 }
 
-// Every page of docs/ is on the site, with a twin in Markdown that it names; all
-// links of pages and twins lead somewhere; and nothing is loaded from elsewhere.
+// Every page of docs/ is on the site and names its Markdown twin; all links of
+// pages and twins work; and nothing is loaded from elsewhere.
 func TestEveryLinkOfTheSiteLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	builtSite(t)
@@ -165,8 +165,8 @@ func TestEveryLinkOfTheSiteLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// llms.txt has the shape that its readers expect, and leads to every page of
-// docs/index.md as Markdown.
+// llms.txt has the expected format, and links to every page of docs/index.md
+// as Markdown.
 func TestLLMsTextLeadsToEveryTwin(t *testing.T) {
 	t.Parallel()
 	builtSite(t)
@@ -202,7 +202,7 @@ func TestLLMsTextLeadsToEveryTwin(t *testing.T) {
 	}
 }
 
-// servedSite is the site under a path, and what was asked of it.
+// servedSite serves the site below a path, and records the requests.
 func servedSite(t *testing.T) (address string, asked func() []string) {
 	t.Helper()
 	builtSite(t)
@@ -219,7 +219,7 @@ func servedSite(t *testing.T) (address string, asked func() []string) {
 	return server.URL + "/some/where/", func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(all) }
 }
 
-// findOnSite searches with the keyboard alone and follows the first result.
+// findOnSite searches with the keyboard and follows the first result.
 func (p *tab) findOnSite(words, page string) {
 	p.t.Helper()
 	p.keyUntil("/", "the search is open", `document.querySelector("dialog").open`)
@@ -230,8 +230,8 @@ func (p *tab) findOnSite(words, page string) {
 	p.until("it is open", `location.pathname.endsWith(`+jsText(page)+`) && !document.querySelector("dialog").open`)
 }
 
-// The search needs a server that gives files and nothing else, in any folder,
-// and loads nothing before someone searches.
+// The search needs only a static file server, in any folder, and loads
+// nothing before the first search.
 func TestTheSiteIsSearchedInTheBrowser(t *testing.T) {
 	b := newBox(t)
 	address, asked := servedSite(t)
@@ -263,7 +263,7 @@ func TestTheSiteIsSearchedInTheBrowser(t *testing.T) {
 	}
 }
 
-// A copy of the site on a disk is read and searched without any server.
+// A copy of the site on disk can be read and searched without a server.
 func TestTheSiteIsReadFromADisk(t *testing.T) {
 	b := newBox(t)
 	builtSite(t)
@@ -272,8 +272,8 @@ func TestTheSiteIsReadFromADisk(t *testing.T) {
 	p.findOnSite("stalled run", "/concepts.html")
 }
 
-// Everybody can use the site: no violation of WCAG A and AA, in light and dark
-// and on a phone, where nothing scrolls sideways.
+// The site is accessible: no violation of WCAG A and AA, in light and dark and
+// on a phone, and nothing scrolls sideways.
 func TestEverybodyCanUseTheSite(t *testing.T) {
 	b := newBox(t)
 	tool := axe(t)
@@ -281,7 +281,7 @@ func TestEverybodyCanUseTheSite(t *testing.T) {
 	w := b.window(address)
 	for n, look := range []tabOptions{{tool: tool}, {tool: tool, colours: "dark"}, {tool: tool, width: 390, height: 844}} {
 		p := w.tabWith("index.html", look)
-		axed := func(view int) []string { // in make test one view in each look, and the search in the last
+		axed := func(view int) []string { // in make test one view per look, and the search in the last
 			if !soak.On() && view != n && (view < 3 || n < 2) {
 				return nil
 			}

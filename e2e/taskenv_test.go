@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// The env of a task decides which code runs: whoever may submit and is no admin
-// sets only the names that the agent's configuration allows.
+// The env of a task decides which code runs: a submitter who is not an admin
+// may set only the names that the agent's configuration allows.
 func TestWhoMaySetTheEnvOfATask(t *testing.T) {
 	for _, way := range []string{"push", "pull"} {
 		t.Run(way, func(t *testing.T) {

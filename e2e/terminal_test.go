@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// screen is a command that runs in a terminal of its own, as for a person.
+// screen is a command in a terminal of its own, as for a user.
 type screen struct {
 	*tape
 	b    *box
@@ -39,7 +39,7 @@ func (b *box) screen(cols, rows uint16, args ...string) *screen {
 	}()
 	b.t.Cleanup(func() {
 		f.Close()
-		_ = cmd.Process.Kill() // it has ended, as a rule
+		_ = cmd.Process.Kill() // usually it has already ended
 	})
 	return s
 }
@@ -59,13 +59,13 @@ func (b *box) screenOn(master, terminal *os.File, args ...string) *screen {
 		b.t.Fatal(err)
 	}
 	s := &screen{tape: newTape(), b: b, cmd: cmd, pty: master, done: make(chan error, 1)}
-	go func() { _, _ = io.Copy(s, master) }() // it ends when the test closes it
+	go func() { _, _ = io.Copy(s, master) }() // ends when the test closes it
 	go func() { s.done <- cmd.Wait() }()
-	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, as a rule
+	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // usually it has already ended
 	return s
 }
 
-// types sends keys.
+// types sends keystrokes.
 func (s *screen) types(text string) {
 	s.b.t.Helper()
 	if _, err := s.pty.WriteString(text); err != nil {
@@ -83,9 +83,8 @@ func (s *screen) shows(text string) {
 	}
 }
 
-// A person opens a terminal at an agent with the command line, works in it,
-// resizes it and leaves. Nothing of it takes the agent's slot, and it is
-// recorded.
+// A user opens a terminal at an agent with the command line, works in it,
+// resizes it and leaves. It takes no slot of the agent, and it is recorded.
 func TestTerminal(t *testing.T) {
 	stty, err := exec.LookPath("stty")
 	if err != nil {
@@ -95,7 +94,7 @@ func TestTerminal(t *testing.T) {
 	b.vars["SHELL"] = "/bin/sh"
 	up := b.up("--agents", "demo", "--terminal")
 	c := b.client(up.url)
-	b.untilState(c, "demo", "idle") // until it is connected, the director opens none
+	b.untilState(c, "demo", "idle") // the director opens no terminal before the agent is connected
 	s := b.screen(101, 37, "terminal", "demo")
 	s.types("PS1=; echo it is $((6*7))\n")
 	s.shows("it is 42")
@@ -112,7 +111,7 @@ func TestTerminal(t *testing.T) {
 		s.types(stty + " size\n")
 		return strings.Contains(s.text(), "20 64")
 	})
-	// What a person does there is beside the line: a chat is answered meanwhile.
+	// The terminal does not use the queue: a chat is answered meanwhile.
 	if got := b.want(0, "chat", "demo", "sleep 1ms, meanwhile"); !strings.Contains(got.out, "meanwhile") {
 		t.Errorf("chat: %+v", got)
 	}
@@ -128,7 +127,7 @@ func TestTerminal(t *testing.T) {
 	b.want(0, "audit", "verify")
 }
 
-// What runs in a terminal does not outlive it.
+// Programs in a terminal do not outlive it.
 func TestTerminalIsClosed(t *testing.T) {
 	b := newBox(t)
 	b.vars["SHELL"] = "/bin/sh"
@@ -137,13 +136,13 @@ func TestTerminalIsClosed(t *testing.T) {
 	before := len(b.living())
 	s := b.screen(80, 24, "terminal", "demo")
 	s.types("PS1=; (trap '' HUP TERM; while :; do read x; done <" + b.newGate().fifo + ") & echo begun $((6*7))\n")
-	s.shows("begun 42") // computed: it is neither the echo of what was typed nor bound to a prompt
+	s.shows("begun 42") // computed, so it is not the echo of the input, and does not depend on a prompt
 	s.types("\r~.")
 	<-s.done
 	b.until("everything of the terminal has ended", func() bool { return len(b.living()) == before })
 }
 
-// Terminals are off unless somebody turned them on, on both sides.
+// Terminals are off unless they are turned on, on both sides.
 func TestTerminalsAreOff(t *testing.T) {
 	b := newBox(t)
 	up := b.up("--agents", "demo")

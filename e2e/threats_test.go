@@ -14,8 +14,8 @@ import (
 
 var proofForm = regexp.MustCompile("`([a-zA-Z0-9./]+)` ((?:Test|Fuzz)[A-Za-z0-9_]+)")
 
-// docs/threat-model.md names tests that are there, a proof for each attack, and
-// every test of an attack.
+// docs/threat-model.md names existing tests, a proof for each attack, and every
+// attack test.
 func TestThreatsHaveTheirTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/threat-model.md")
 	if err != nil {
@@ -53,8 +53,8 @@ func TestThreatsHaveTheirTests(t *testing.T) {
 	}
 }
 
-// allTests finds all tests in the sources, by folder and name; those of the root
-// are in ".".
+// allTests finds all tests in the sources, by folder and name; the root folder
+// is ".".
 func allTests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// claudeCode is a real Claude Code whose only MCP server is Signalbox, and
-// whose model follows a script.
+// claudeCode is a real Claude Code whose only MCP server is Signalbox, with a
+// scripted model.
 type claudeCode struct {
 	*box
 	program string
@@ -18,7 +18,8 @@ type claudeCode struct {
 	config  string
 }
 
-// claudeCode makes one, with the entry of Signalbox in its configuration.
+// claudeCode makes a claudeCode with the entry for Signalbox in its
+// configuration.
 func (b *box) claudeCode(entry object) *claudeCode {
 	b.t.Helper()
 	m, err := model.Start(model.Replies(model.Reply{}))
@@ -28,7 +29,7 @@ func (b *box) claudeCode(entry object) *claudeCode {
 	b.t.Cleanup(m.Close)
 	b.quietCLIs()
 	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0"
-	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model is offered all tools at once
+	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model must be offered all tools at once
 	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = m.URL, "test-key"
 	return &claudeCode{
 		box: b, program: installed(b.t, "claude"), model: m,
@@ -36,8 +37,8 @@ func (b *box) claudeCode(entry object) *claudeCode {
 	}
 }
 
-// asks has the model ask for a tool, once its request offers it, and then say
-// that it is done.
+// asks makes the model call a tool, once its request offers it, and then
+// finish.
 func (c *claudeCode) asks(tool string, input object) {
 	c.model.Use(func(r model.Request) model.Reply {
 		if r.Turn == 0 {
@@ -53,7 +54,7 @@ func (c *claudeCode) start(tool string) *process {
 		"--allowedTools", tool, "--output-format", "stream-json", "--verbose")
 }
 
-// toldTheModel wants the session to have ended well, and returns what the
+// toldTheModel expects that the session ended well, and returns what the
 // model was told after its tool call.
 func (c *claudeCode) toldTheModel(p *process, tool string) string {
 	c.t.Helper()
@@ -67,7 +68,7 @@ func (c *claudeCode) toldTheModel(p *process, tool string) string {
 	return turns[1].Text
 }
 
-// A real Claude Code has the tools of /mcp, and its model reads their answers.
+// A real Claude Code has the tools of /mcp, and its model gets their answers.
 func TestClaudeCodeCallsToolsOfTheGateway(t *testing.T) {
 	b := newBox(t)
 	const token = "a-token-of-some-length-0123456789"
@@ -81,7 +82,7 @@ func TestClaudeCodeCallsToolsOfTheGateway(t *testing.T) {
 	if told := c.toldTheModel(c.start(tool), tool); !strings.Contains(told, "Echo: the points are set") {
 		t.Errorf("the model was told %s", told)
 	}
-	// The server has the environment that its entry declares, and not ours.
+	// The server has the environment of its entry, and nothing of Signalbox's.
 	if env := b.want(0, "tools", "call", "everything__get-env").out; !strings.Contains(env, `"GREETING": "hello"`) || strings.Contains(env, token) {
 		t.Errorf("the server's environment: %s", env)
 	}
@@ -91,7 +92,7 @@ func TestClaudeCodeCallsToolsOfTheGateway(t *testing.T) {
 	b.nothingHeld(d.url)
 }
 
-// A Claude Code that starts signalbox gateway --stdio stands in the same line
+// A Claude Code that starts signalbox gateway --stdio waits in the same queue
 // as a client of /mcp.
 func TestClaudeCodeSharesCapacityOverStdio(t *testing.T) {
 	b := newBox(t)

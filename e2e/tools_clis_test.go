@@ -11,7 +11,8 @@ import (
 )
 
 // withOwnServers configures each coding CLI, as its user would, with MCP
-// servers of its own: Claude Code by the file of a project, which it returns.
+// servers of its own. For Claude Code that is a project's file, which it
+// returns.
 func (b *box) withOwnServers(servers map[string]object) (project string) {
 	b.t.Helper()
 	codex, opencode := filepath.Join(b.home, ".codex/config.toml"), filepath.Join(b.home, ".config/opencode/opencode.json")
@@ -31,16 +32,16 @@ func (b *box) withOwnServers(servers map[string]object) (project string) {
 
 func tomlText(v any) string { return "'''" + v.(string) + "'''" }
 
-// Claude Code, codex and opencode have a server of their own that is behind the
-// director's tool queues too, and one that is not. As up starts them they use
-// the first through its tool queue alone, in one line with every other caller,
-// and the second as before.
+// Claude Code, codex and opencode have a server of their own that is also
+// behind the director's tool queues, and one that is not. When up starts them,
+// they use the first only through its tool queue, together with all other
+// callers, and the second as before.
 func TestUpPutsItsCLIsBehindTheToolQueues(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
 	models := b.withCLIs()
 	project := b.withOwnServers(map[string]object{"scarce": d.server("scarce"), "mine": d.server("scarce")})
-	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model is offered all tools at once
+	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model must be offered all tools at once
 	b.file("home/.signalbox/config.yaml", "agent: {pass_env: [ENABLE_TOOL_SEARCH]}\n", 0o600)
 	b.file("work/.mcp.json", project, 0o600)
 	up := b.up("--tools", b.toolFile("tools.json", object{"queues": queuesOf(map[string]int{"scarce": 1}), "mcpServers": object{"scarce": d.server("scarce")}}))

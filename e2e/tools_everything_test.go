@@ -20,16 +20,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// everything is the protocol's own example server on one transport, with an
-// ear on the way from the gateway to it.
+// everything is the protocol's own example server on one transport; the
+// messages from the gateway to it are recorded.
 type everything struct {
 	*box
 	transport string
 	node      string
 	program   string
-	said      func() string // what the gateway has sent
-	entry     object        // of the file of tools
-	direct    mcp.Transport // of a client that goes to the server itself
+	said      func() string // messages that the gateway has sent
+	entry     object        // for the tools file
+	direct    mcp.Transport // of a client that connects to the server directly
 }
 
 func (b *box) everything(transport string) *everything {
@@ -39,7 +39,7 @@ func (b *box) everything(transport string) *everything {
 	e := &everything{box: b, transport: transport, node: node, program: fromNPM(b.t, everythingPath)}
 	switch transport {
 	case "stdio":
-		// What goes in is copied on its way.
+		// The input is recorded on its way.
 		copied := b.root + "/stdin.jsonl"
 		script := b.file("everything.sh", "#!/bin/sh\ntee '"+copied+"' | '"+node+"' '"+e.program+"' stdio\n", 0o700)
 		e.said = func() string { text, _ := os.ReadFile(copied); return string(text) }
@@ -57,8 +57,8 @@ func (b *box) everything(transport string) *everything {
 	return e
 }
 
-// listen starts the server with an address, behind a proxy that keeps what is
-// posted.
+// listen starts the server at an address, behind a proxy that records POST
+// bodies.
 func (e *everything) listen(mode, path, ready string) {
 	e.t.Helper()
 	addr := freePort(e.t)
@@ -90,7 +90,7 @@ func (e *everything) listen(mode, path, ready string) {
 	e.entry = object{"type": e.transport, "url": srv.URL + path}
 }
 
-// The example server is the same behind the gateway as it is itself: lists,
+// The example server behaves the same behind the gateway as directly: lists,
 // schemas, every kind of content, errors, progress, cancellation.
 func TestTheExampleServerBehindTheGateway(t *testing.T) {
 	for _, transport := range []string{"stdio", "http", "sse"} {
@@ -122,7 +122,7 @@ func (e *everything) sameTools(direct, through *caller) {
 		e.t.Fatalf("%d tools", len(own.Tools))
 	}
 	var list *mcp.ListToolsResult
-	e.until("all tools are listed", func() bool { // some come when the server knows its client
+	e.until("all tools are listed", func() bool { // some appear when the server knows its client
 		if list, err = through.ListTools(e.ctx(), nil); err != nil {
 			e.t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func (e *everything) sameAnswers(direct, through *caller) {
 		{"get-resource-links", object{"count": 3}},
 		{"get-resource-reference", object{"resourceType": "Text", "resourceId": 2}},
 		{"gzip-file-as-resource", object{"name": "x.gz", "data": "data:text/plain,hello", "outputType": "resource"}},
-		// Errors: arguments that do not fit, and no arguments.
+		// Errors: invalid arguments, and no arguments.
 		{"echo", object{"message": 7}},
 		{"get-structured-content", object{"location": "Nowhere"}},
 		{"get-sum", object{}},
@@ -197,8 +197,8 @@ func (e *everything) progressAndCancel(through *caller, url string) {
 
 var clock = regexp.MustCompile(`\d+:\d\d:\d\d [AP]M`)
 
-// plainAnswer is an answer without what the newer era adds, and without the
-// time of day that the server puts into some.
+// plainAnswer is an answer without the additions of the newer era, and
+// without the time of day in some answers.
 func plainAnswer(t *testing.T, r *mcp.CallToolResult) object {
 	t.Helper()
 	m := parse[object](t, clock.ReplaceAllString(toJSON(t, r), "now"))
@@ -207,7 +207,7 @@ func plainAnswer(t *testing.T, r *mcp.CallToolResult) object {
 	return m
 }
 
-// afterColon is an error without what the SDK puts before it.
+// afterColon is an error without the prefix from the SDK.
 func afterColon(err error) string {
 	text := err.Error()
 	return text[strings.LastIndex(text, `": `)+1:]

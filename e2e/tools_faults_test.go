@@ -17,13 +17,13 @@ import (
 )
 
 // faulty is a gateway with a server that does what the test tells it, and
-// others that are of no use.
+// other servers that do not work.
 type faulty struct {
 	*box
 	doors    *doors
 	director *process
 	caller   *caller
-	lured    atomic.Int32 // requests to where a description's reference leads
+	lured    atomic.Int32 // requests to the target of a description's reference
 }
 
 func newFaulty(t *testing.T) *faulty {
@@ -62,7 +62,7 @@ func newFaulty(t *testing.T) *faulty {
 	return f
 }
 
-// refused wants a call to fail with a code of the gateway.
+// refused expects a call to fail with an error code of the gateway.
 func (f *faulty) refused(p *pending, code string, words ...string) {
 	f.t.Helper()
 	res, err := p.ends()
@@ -77,7 +77,7 @@ func (f *faulty) refused(p *pending, code string, words ...string) {
 	}
 }
 
-// well wants everything else to work as before.
+// well expects everything else to work as before.
 func (f *faulty) well() {
 	f.t.Helper()
 	for _, server := range []string{"up", "slow"} {
@@ -88,8 +88,8 @@ func (f *faulty) well() {
 	f.nothingHeld(f.director.url)
 }
 
-// Whatever a server does, its call ends with a word on it, no slot is lost,
-// and the other tools go on.
+// Whatever a server does, its call ends with an explanation, no slot is lost,
+// and the other tools continue.
 func TestFaultsOfToolServers(t *testing.T) {
 	f := newFaulty(t)
 	f.neverThere()
@@ -99,7 +99,7 @@ func TestFaultsOfToolServers(t *testing.T) {
 	f.dies()
 }
 
-// neverThere: servers that cannot be had say why, and keep nobody waiting.
+// neverThere: unavailable servers report the reason, and block nothing.
 func (f *faulty) neverThere() {
 	f.t.Helper()
 	for name, word := range map[string]string{
@@ -136,7 +136,7 @@ func (f *faulty) refusesAndIsUnknown() {
 	f.well()
 }
 
-// neverAnswers: the timeout gives the slot to the next in line.
+// neverAnswers: the timeout gives the slot to the next call.
 func (f *faulty) neverAnswers() {
 	f.t.Helper()
 	mute := f.caller.begin("slow__mute", workArgs{Name: "mute"}, "")
@@ -149,7 +149,8 @@ func (f *faulty) neverAnswers() {
 	f.well()
 }
 
-// tooLarge: 100 MB are refused, and a call beside it is not harmed.
+// tooLarge: an answer of 100 MB is refused, and concurrent calls are not
+// affected.
 func (f *faulty) tooLarge() {
 	f.t.Helper()
 	beside := f.caller.begin("up__work", workArgs{Name: "beside", Hold: true}, "")
@@ -163,7 +164,7 @@ func (f *faulty) tooLarge() {
 	}
 	room := hugeSize >> 10
 	if raced {
-		room *= 4 // it keeps books of all memory
+		room *= 4 // the race detector's shadow memory
 	}
 	if grown := peakKB(f.t, f.director.pid()) - before; grown > room {
 		f.t.Errorf("the director has grown by %d kB: it kept all of the answer", grown)
@@ -171,7 +172,7 @@ func (f *faulty) tooLarge() {
 	f.well()
 }
 
-// dies: all calls under way fail at once, and the server is there again.
+// dies: all calls in flight fail at once, and the server is restarted.
 func (f *faulty) dies() {
 	f.t.Helper()
 	beside := f.caller.begin("up__work", workArgs{Name: "witness", Hold: true}, "")
@@ -184,7 +185,7 @@ func (f *faulty) dies() {
 	}
 }
 
-// peakKB is the most memory that a process has had.
+// peakKB is the peak memory of a process.
 func peakKB(t *testing.T, pid int) (kb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -198,8 +199,8 @@ func peakKB(t *testing.T, pid int) (kb int) {
 	return kb
 }
 
-// Signalbox is killed in the middle of calls: its servers go with it, and the
-// next one begins with empty queues.
+// Signalbox is killed in the middle of calls: its servers end with it, and
+// the next one begins with empty queues.
 func TestAKilledDirectorLeavesNoToolServers(t *testing.T) {
 	b := newBox(t)
 	doors := b.doors()

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// shop is a real HTTP API: it keeps what it is given.
+// shop is a real HTTP API that stores what it is given.
 type shop struct {
 	mu     sync.Mutex
 	orders map[string]json.RawMessage
@@ -72,8 +72,8 @@ paths:
       responses: {"201": {description: stored}}
 `
 
-// The operations of a described API are tools, whichever way they are called:
-// by MCP, by curl, by the command line.
+// The operations of a described API are tools, however they are called: over
+// MCP, with curl, with the command line.
 func TestADescribedAPIByAllWays(t *testing.T) {
 	b := newBox(t)
 	s := &shop{orders: map[string]json.RawMessage{}}
@@ -114,8 +114,8 @@ restTools:
 	if said := b.want(0, "tools", "call", "rest__order", `{"id": "a/b"}`).out; !strings.Contains(said, "signal lamp") {
 		t.Errorf("command line: %s", said)
 	}
-	// What the API refuses is the tool's failure, with its words; what does not
-	// fit the description is never sent.
+	// A refusal of the API is the tool's failure, with the API's message; invalid
+	// arguments are never sent.
 	if said := b.want(10, "tools", "call", "rest__shop_getOrder", `{"id": "none"}`); !strings.Contains(said.out, "no such order") || !strings.Contains(said.out, "404") {
 		t.Errorf("%+v", said)
 	}

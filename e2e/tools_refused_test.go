@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a configuration of tools is said all at once, with file,
+// All mistakes in a configuration of tools are reported at once, with file,
 // line and key, before anything starts.
 func TestWrongToolsAreRefused(t *testing.T) {
 	b := newBox(t)
@@ -49,8 +49,8 @@ restTools:
 	}
 }
 
-// A description of tools that is wrong is refused at the start, and what it
-// refers to is not asked for.
+// An invalid description of tools is refused at the start, and its references
+// are not requested.
 func TestWrongDescriptionsAreRefused(t *testing.T) {
 	b := newBox(t)
 	b.file("outside.yaml", "secret: of the machine\n", 0o600)

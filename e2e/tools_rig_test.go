@@ -16,14 +16,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The versions of the protocol that stand for its two eras.
+// One protocol version for each era.
 const (
 	legacyEra = "2025-06-18"
 	modernEra = "2026-07-28"
 )
 
 // fromNPM returns the program of an MCP server that setup has installed, or
-// skips the test; in CI its absence is a failure.
+// skips the test; in CI a missing one is a failure.
 func fromNPM(t *testing.T, path string) string {
 	t.Helper()
 	program, err := npmPath(path)
@@ -55,8 +55,8 @@ func onPath(t *testing.T, name string) string {
 	return path
 }
 
-// chromium is the path of the browser: Debian's headless shell where it is
-// installed, which takes a third of the processor time of the whole program.
+// chromium is the path of the browser: Debian's headless shell if it is
+// installed, which takes a third of the CPU time of the full program.
 func chromium(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("chromium-headless-shell"); err == nil {
@@ -65,7 +65,7 @@ func chromium(t *testing.T) string {
 	return onPath(t, "chromium")
 }
 
-// newerNode is the Node.js among the packages from npm, else the one on PATH: the
+// newerNode is the Node.js among the npm packages, or else the one on PATH: the
 // conformance suite needs a newer one than many machines have.
 func newerNode(t *testing.T) string {
 	t.Helper()
@@ -75,14 +75,14 @@ func newerNode(t *testing.T) string {
 	return onPath(t, "node")
 }
 
-// compileCache is where Node.js, from 22.1 on, keeps what it has compiled for
-// the next process of this run of the tests: a third of a start.
+// compileCache is where Node.js, from 22.1 on, stores compiled code for later
+// processes of this test run; it saves a third of a start.
 func compileCache() string {
 	return "NODE_COMPILE_CACHE=" + filepath.Join(filepath.Dir(binary), "node")
 }
 
-// lacking skips a test for what the machine lacks, or fails it where all is to
-// be there.
+// lacking skips a test for which the machine lacks something, or fails it
+// where everything must be installed.
 func lacking(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -93,12 +93,12 @@ func lacking(t *testing.T, what string) {
 
 const everythingPath = "@modelcontextprotocol/server-everything/dist/index.js"
 
-// programs that the tools need are found where the system has them.
+// withSystemPath adds the system's programs, which the tools need, to PATH.
 func (b *box) withSystemPath() { b.vars["PATH"] += ":/usr/local/bin:/usr/bin:/bin" }
 
 type object = map[string]any
 
-// toolFile writes a file of tools.
+// toolFile writes a tools file.
 func (b *box) toolFile(name string, content object) string {
 	b.t.Helper()
 	data, err := json.MarshalIndent(content, "", "  ")
@@ -164,7 +164,7 @@ func (b *box) toolQueue(url, name string) api.ToolQueue {
 	return api.ToolQueue{}
 }
 
-// depth waits until as many calls stand in line.
+// depth waits until n calls wait in a queue.
 func (b *box) depth(url, queue string, n int) {
 	b.t.Helper()
 	defer func() {
@@ -175,8 +175,8 @@ func (b *box) depth(url, queue string, n int) {
 	b.until(fmt.Sprintf("%d calls wait in %s", n, queue), func() bool { return b.toolQueue(url, queue).Depth == n })
 }
 
-// nothingHeld wants every slot given up and nobody in line. A caller that went
-// away may be a moment ahead of that.
+// nothingHeld expects that every slot is released and no call waits. It polls,
+// because the release may follow a caller's disconnect after a moment.
 func (b *box) nothingHeld(url string) {
 	b.t.Helper()
 	b.until("no slot is held", func() bool {
@@ -193,14 +193,14 @@ func (b *box) nothingHeld(url string) {
 	})
 }
 
-// caller is an MCP client with a session of its own.
+// caller is an MCP client with its own session.
 type caller struct {
 	*mcp.ClientSession
 	b    *box
 	news *tape // of progress: the call's token, progress, total, message
 }
 
-// newCaller connects a client that asks for nothing but tools.
+// newCaller connects a client that uses only tools.
 func (b *box) newCaller(t mcp.Transport, version string) *caller {
 	b.t.Helper()
 	c := &caller{b: b, news: newTape()}
@@ -225,7 +225,7 @@ func (b *box) over(url, version string) *caller {
 	return b.newCaller(&mcp.StreamableClientTransport{Endpoint: url + "/mcp", MaxEventSize: -1}, version)
 }
 
-// call calls a tool; its progress comes under the token.
+// call calls a tool; its progress is reported under the token.
 func (c *caller) call(ctx context.Context, tool string, args any, token string) (*mcp.CallToolResult, error) {
 	params := &mcp.CallToolParams{Name: tool, Arguments: args}
 	if token != "" {
@@ -234,7 +234,7 @@ func (c *caller) call(ctx context.Context, tool string, args any, token string) 
 	return c.CallTool(ctx, params)
 }
 
-// says calls a tool and returns the text of its answer, which is to be no
+// says calls a tool and returns the text of its answer, which must not be an
 // error.
 func (c *caller) says(tool string, args any) string {
 	c.b.t.Helper()
@@ -245,7 +245,7 @@ func (c *caller) says(tool string, args any) string {
 	return textOf(res)
 }
 
-// hears waits for a word of progress.
+// hears waits for a progress report.
 func (c *caller) hears(word string) {
 	c.b.t.Helper()
 	ctx, cancel := context.WithTimeout(c.b.t.Context(), long)
@@ -255,7 +255,7 @@ func (c *caller) hears(word string) {
 	}
 }
 
-// pending is a call under way.
+// pending is a call in flight.
 type pending struct {
 	b      *box
 	tool   string
@@ -287,7 +287,7 @@ func (p *pending) ends() (*mcp.CallToolResult, error) {
 	return p.res, p.err
 }
 
-// answers wants a text as the answer of the call.
+// answers expects a text as the answer of the call.
 func (p *pending) answers(text string) {
 	p.b.t.Helper()
 	if res, err := p.ends(); err != nil || res.IsError || textOf(res) != text {

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
-// callerEnv makes this test binary an MCP client that makes one call of work
-// and prints the answer. Its value is a callerSpec.
+// callerEnv makes this test binary an MCP client that calls the tool work
+// once and prints the answer. Its value is a callerSpec.
 const callerEnv = "SIGNALBOX_E2E_CALLER"
 
 type callerSpec struct{ URL, Version, Name string }
@@ -41,25 +41,25 @@ func runCaller(spec string) error {
 	return nil
 }
 
-// party is many sessions at one tool.
+// party is many sessions that use one tool.
 type party struct {
 	*box
 	url     string
 	doors   *doors
 	callers map[int]*caller
 	calls   map[int]*pending
-	program map[int]*process // callers that are processes of their own
+	program map[int]*process // callers that are separate processes
 }
 
 const guests = 20
 
-// Half of the sessions speak each era.
+// Half of the sessions use each era.
 func eraOf(i int) string { return []string{legacyEra, modernEra}[i%2] }
 
 func nameOf(i int) string { return fmt.Sprintf("c%02d", i) }
 
-// arrive has one session after the other call the tool, and sees each of them
-// take a slot or its place in line.
+// arrive makes one session after another call the tool, and waits until each
+// of them has a slot or its position in the queue.
 func (p *party) arrive(processes ...int) {
 	p.t.Helper()
 	self, err := os.Executable()
@@ -89,8 +89,8 @@ func (p *party) arrive(processes ...int) {
 }
 
 // Twenty MCP sessions share a tool of capacity 2. Some cancel and some
-// disappear, in line and while they run; the others are served in order, and
-// by the tool's own count never more than two at once.
+// disconnect, while waiting and while running. The others are served in
+// order, and by the tool's own count never more than two at once.
 func TestTwentySessionsShareATool(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
@@ -100,17 +100,17 @@ func TestTwentySessionsShareATool(t *testing.T) {
 	p := &party{box: b, url: director.url, doors: d, callers: map[int]*caller{}, calls: map[int]*pending{}, program: map[int]*process{}}
 	p.arrive(1, 2, 6, 7)
 
-	// In line: two die, two cancel, one of each in each era.
+	// While waiting: two die, two cancel, one of each in each era.
 	p.program[6].kill()
 	p.program[7].kill()
 	p.calls[8].cancel()
 	p.calls[9].cancel()
 	p.depth(p.url, "scarce", guests-2-4)
-	// The third session is at the head now, the sixth stands where it stood,
-	// the eleventh is four places further.
+	// The third session is now first, the sixth is where it was, the eleventh has
+	// moved up four places.
 	p.callers[10].hears("queued, position 5")
 
-	// While they run: one cancels, two die.
+	// While running: one cancels, two die.
 	p.calls[0].cancel()
 	d.arrived(nameOf(2))
 	p.program[1].kill()
@@ -137,8 +137,8 @@ func TestTwentySessionsShareATool(t *testing.T) {
 	b.nothingHeld(p.url)
 }
 
-// checkLog looks at what the tool wrote down: who began, in which order, and
-// how each ended.
+// checkLog checks the tool's log: which calls began, in which order, and how
+// each ended.
 func (p *party) checkLog(order []int) {
 	p.t.Helper()
 	for _, i := range []int{0, 1, 2} {
@@ -162,8 +162,8 @@ func (p *party) checkLog(order []int) {
 	}
 }
 
-// rush has all sessions that are left call at the same time, again and again,
-// and give up a call before each that they see through.
+// rush makes all remaining sessions call at the same time, repeatedly, and
+// cancel a call before each one that they complete.
 func (p *party) rush() {
 	p.t.Helper()
 	rounds := soak.Pick(4, 40)

@@ -21,24 +21,24 @@ import (
 const upstreamEnv = "SIGNALBOX_E2E_UPSTREAM"
 
 type upstreamSpec struct {
-	Log   string // the file in which it writes down its calls
-	Doors string // the URL of the doors at which they wait
+	Log   string // file in which it records its calls
+	Doors string // URL of the doors at which calls wait
 }
 
 // workArgs are the arguments of the server's tools.
 type workArgs struct {
 	Name string `json:"name"`
-	Hold bool   `json:"hold,omitempty"` // wait at the door of that name
-	MS   int    `json:"ms,omitempty"`   // else work for that long
+	Hold bool   `json:"hold,omitempty"` // wait at the door with that name
+	MS   int    `json:"ms,omitempty"`   // otherwise work for that long
 }
 
-// upstream is the server. It reads one message after the other and notes in
-// that order what begins and what is cancelled, so that its log says what no
-// word of the gateway can: how many calls it had under way.
+// upstream is the server. It reads one message after another and records in
+// that order what begins and what is cancelled, so that its log proves how
+// many calls it had in flight.
 type upstream struct {
 	spec upstreamSpec
 	mu   sync.Mutex
-	runs map[string]*run // under way, by the id of the request
+	runs map[string]*run // in flight, by the request's ID
 	log  *os.File
 }
 
@@ -106,7 +106,7 @@ func (u *upstream) answer(id string, result any) {
 func (u *upstream) write(m object) {
 	data, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // it is made of what was read
+		panic(err) // it was decoded before
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -121,7 +121,7 @@ func (u *upstream) begin(r *run) {
 	u.mu.Unlock()
 	go func() {
 		if err := u.run(r); err != nil || !u.over("end", r.id) {
-			return // who cancels a call does not wait for its answer
+			return // a caller that cancels does not wait for the answer
 		}
 		switch r.tool {
 		case "refuse":
@@ -136,7 +136,7 @@ func (u *upstream) begin(r *run) {
 	}()
 }
 
-// hugeSize is what the tool huge answers.
+// hugeSize is the size of the answer of the tool huge, in bytes.
 const hugeSize = 100 << 20
 
 func (u *upstream) huge(id string) {
@@ -150,8 +150,8 @@ func (u *upstream) huge(id string) {
 	fmt.Fprintf(os.Stdout, `"}]},"id":%s}`+"\n", id)
 }
 
-// over notes the end of a call, once: a line has what happened, to which call,
-// and how many were under way.
+// over records the end of a call, once: a line has the event, the call, and
+// the number of calls in flight.
 func (u *upstream) over(what, id string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -165,9 +165,8 @@ func (u *upstream) over(what, id string) bool {
 	return true
 }
 
-// run does what the tool is there for before it answers. work waits at a door,
-// or for a time; die ends the server; mute says nothing more, and not even a
-// cancel reaches it.
+// run does what the tool is for, before the answer. work waits at a door, or
+// for a time; die exits the server; mute stops responding, even to a cancel.
 func (u *upstream) run(r *run) error {
 	switch {
 	case r.tool == "die":
@@ -195,7 +194,7 @@ func (u *upstream) run(r *run) error {
 	}
 }
 
-// doors are where calls of the server wait until the test lets them go on.
+// doors are where calls of the server wait until the test lets them continue.
 type doors struct {
 	b   *box
 	log string
@@ -230,7 +229,7 @@ func (d *doors) door(of map[string]chan struct{}, name string) chan struct{} {
 	return of[name]
 }
 
-// arrived waits until the call of a name has come to its door.
+// arrived waits until the call of a name has reached its door.
 func (d *doors) arrived(name string) {
 	d.b.t.Helper()
 	select {
@@ -242,7 +241,7 @@ func (d *doors) arrived(name string) {
 
 func (d *doors) open(name string) { close(d.door(d.opened, name)) }
 
-// server is the entry of the server in a file of tools.
+// server is the entry of the server in a tools file.
 func (d *doors) server(queue string) map[string]any {
 	d.b.t.Helper()
 	self, err := os.Executable()
@@ -275,7 +274,7 @@ func (d *doors) moments() []moment {
 	return all
 }
 
-// saw waits for a word about a call in the server's log.
+// saw waits for an event of a call in the server's log.
 func (d *doors) saw(what, name string) {
 	d.b.t.Helper()
 	d.b.until(what+" "+name+" in the server's log", func() bool {
@@ -284,7 +283,7 @@ func (d *doors) saw(what, name string) {
 	})
 }
 
-// most is how many calls the server had under way at once.
+// most is the maximum number of concurrent calls of the server.
 func most(t *testing.T, moments []moment) int {
 	t.Helper()
 	n := 0

@@ -50,8 +50,8 @@ func (b *box) overStdio(args ...string) *stdioGateway {
 	return &stdioGateway{b.newCaller(&mcp.IOTransport{Reader: out, Writer: in}, legacyEra), cmd, in}
 }
 
-// A gateway on stdin and stdout that has tools of its own takes its servers
-// along, however it ends.
+// A gateway on stdin and stdout with tools of its own ends its servers with
+// itself, however it ends.
 func TestAStdioGatewayTakesItsServersAlong(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
@@ -100,7 +100,8 @@ func TestABridgeOutlivesItsDirector(t *testing.T) {
 	b.nothingHeld(director.url)
 }
 
-// A line that has bounds says so at once, or in time, by every way in.
+// The limits of a queue are reported at once, or in time, in every way of
+// calling.
 func TestALineHasBounds(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
@@ -185,8 +186,8 @@ func TestANamedSessionKeepsItsSlot(t *testing.T) {
 	}
 }
 
-// A server that is not shared is a process for each session, which ends with
-// it.
+// A server that is not shared is a separate process for each session, which
+// ends with the session.
 func TestAServerForEachSession(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
@@ -216,8 +217,8 @@ func TestAServerForEachSession(t *testing.T) {
 	b.until("no process is left", func() bool { return len(b.living()) == 0 })
 }
 
-// Clients made with the TypeScript library, which most programs use, wait in
-// line, hear of it, and leave it when they give up.
+// Clients that use the TypeScript library, as most programs do, wait in the
+// queue, get progress, and leave the queue when they cancel.
 func TestTypeScriptClients(t *testing.T) {
 	b := newBox(t)
 	node := onPath(t, "node")

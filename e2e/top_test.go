@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A person watches a director in the terminal: it shows what runs, follows what
-// changes, says when the director is gone and when it is back, and leaves the
+// A user watches a director in the terminal: top shows what runs, follows
+// changes, says when the director is down and when it is back, and leaves the
 // terminal as it was.
 func TestTop(t *testing.T) {
 	b := newBox(t)
@@ -39,7 +39,7 @@ func TestTop(t *testing.T) {
 	}
 	id := b.submit(c, api.SubmitRequest{Prompt: "sleep 60s, greet", Agent: "demo"})
 	s.shows("greet")
-	b.until("it runs", func() bool { // a sentence that changes is not written anew, but where it differs
+	b.until("it runs", func() bool { // only the changed part of a sentence is redrawn
 		task, err := c.Task(b.ctx(), id)
 		return err == nil && task.State == "working"
 	})
@@ -50,7 +50,7 @@ func TestTop(t *testing.T) {
 	s.shows("It has been running on agent demo")
 	s.types("n")
 	s.shows("New task")
-	s.types("water the plants\r\r") // the agent is that of the task
+	s.types("water the plants\r\r") // the agent is the task's
 	s.shows("Queued: ")
 	found, err := c.Search(b.ctx(), "agent:demo plants", client.SearchOptions{})
 	if err != nil || len(found.Tasks) != 1 || found.Tasks[0].Source != "cli" {
@@ -62,7 +62,7 @@ func TestTop(t *testing.T) {
 	if !regexp.MustCompile("data [0-4]s old").MatchString(s.text()) {
 		t.Error("a closed connection is not said before the data is old")
 	}
-	at := len(s.text()) // before it comes back, which the view may see before it says so
+	at := len(s.text()) // before the restart, because the view may see the director before its own message
 	b.up("--agents", "demo", "--addr", addr)
 	b.until("the view is live again", func() bool { return strings.Contains(s.text()[at:], "live") })
 	s.types("q")
@@ -72,7 +72,7 @@ func TestTop(t *testing.T) {
 	if !reflect.DeepEqual(stateOf(t, terminal), before) {
 		t.Error("the terminal is not as it was before")
 	}
-	for _, mode := range []string{"\x1b[?1049l", "\x1b[?25h"} { // the screen of before, with its cursor
+	for _, mode := range []string{"\x1b[?1049l", "\x1b[?25h"} { // the previous screen, with its cursor
 		s.shows(mode)
 	}
 }
@@ -93,7 +93,7 @@ func stateOf(t *testing.T, terminal *os.File) *term.State {
 	return state
 }
 
-// Without a terminal, or a director, top says so and what to do.
+// Without a terminal, or without a director, top says so and what to do.
 func TestTopRefuses(t *testing.T) {
 	b := newBox(t)
 	b.vars["TERM"] = "xterm"

@@ -21,13 +21,13 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// tracing is a receiver of spans, and a tool behind REST that notes of which
-// trace its calls are.
+// tracing is a receiver of spans, and a server behind a REST tool that
+// records the traces of its calls.
 type tracing struct {
 	b         *box
 	mu        sync.Mutex
 	spans     map[string][]tracedSpan // by name
-	upstreams []string                // traceparents
+	upstreams []string                // received traceparents
 }
 
 type tracedSpan struct {
@@ -48,7 +48,7 @@ func (s tracedSpan) attr(key string) string {
 	return ""
 }
 
-// traced has all processes of the box send spans, soon after they end. args
+// traced makes all processes of the box send spans soon after they end. args
 // give a director the tool rest__ping.
 func (b *box) traced() (x *tracing, args []string) {
 	b.t.Helper()
@@ -112,7 +112,7 @@ func (x *tracing) take(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of waits for the span of a name that is of a task.
+// of waits for the span with a name that belongs to a task.
 func (x *tracing) of(name, queueID string) (found tracedSpan) {
 	x.b.t.Helper()
 	x.b.until("a span "+name+" of "+queueID, func() bool {
@@ -129,7 +129,7 @@ func (x *tracing) of(name, queueID string) (found tracedSpan) {
 	return found
 }
 
-// chain wants each span under the one before it, in one trace.
+// chain expects each span to be a child of the one before it, in one trace.
 func (x *tracing) chain(spans ...tracedSpan) {
 	x.b.t.Helper()
 	for i := 1; i < len(spans); i++ {
@@ -141,7 +141,7 @@ func (x *tracing) chain(spans ...tracedSpan) {
 }
 
 // tracedScript is an agent that calls a tool and another agent with the command
-// line, which knows of the trace by the environment alone.
+// line, which knows the trace only from the environment.
 const tracedScript = `#!/bin/sh
 case "$1" in
 *whisper) signalbox tools call rest__ping && signalbox chat coder "hello" ;;
@@ -149,7 +149,7 @@ case "$1" in
 esac 2>&1
 `
 
-// One trace from whoever submits, over director, agent and tools, to the end.
+// One trace from the submitter, over director, agent and tools, to the end.
 func TestATaskIsOneTraceOverAllParts(t *testing.T) {
 	b := newBox(t)
 	x, tools := b.traced()
@@ -182,7 +182,7 @@ func TestATaskIsOneTraceOverAllParts(t *testing.T) {
 	if submit.service != "signalbox" || execution.service != "signalbox-agent" || execution.attr("signalbox.state") != "completed" {
 		t.Errorf("%s, %s, %v", submit.service, execution.service, execution)
 	}
-	// The command line had the trace of the execution in its environment.
+	// The command line had the execution's trace in its environment.
 	call := x.of("tools/call rest__ping", task.QueueID)
 	x.chain(execution, call)
 	if len(x.upstreams) != 1 || !strings.Contains(x.upstreams[0], trace+"-"+call.id()) {
@@ -191,9 +191,9 @@ func TestATaskIsOneTraceOverAllParts(t *testing.T) {
 	x.chain(execution, x.of("submit", called.QueueID), x.of("attempt", called.QueueID), x.of("run", called.QueueID), x.of("execution", called.QueueID))
 }
 
-// A director that is killed while a task runs, and one that takes it up: one
-// trace, and what the agent tells keeps its parent. A call that names its
-// execution alone is of that trace too.
+// A director is killed while a task runs, and another one takes the task
+// over: there is one trace, and the agent's spans keep their parent. A call
+// that only names its execution is part of that trace too.
 func TestATraceGoesOnOverARestart(t *testing.T) {
 	b := newBox(t)
 	x, tools := b.traced()
@@ -226,7 +226,7 @@ func TestATraceGoesOnOverARestart(t *testing.T) {
 	}
 }
 
-// under waits for the span of a name that stands under another.
+// under waits for the span with a name that is a child of another.
 func (x *tracing) under(above tracedSpan, name string) (found tracedSpan) {
 	x.b.t.Helper()
 	x.b.until("a span "+name+" under "+above.Name, func() bool {
@@ -243,8 +243,8 @@ func (x *tracing) under(above tracedSpan, name string) (found tracedSpan) {
 	return found
 }
 
-// What comes in over MCP is of the trace that stands in its _meta: a task that
-// a tool submits, and a tool call that becomes a task.
+// Requests over MCP are part of the trace in their _meta: a task that a tool
+// submits, and a tool call that becomes a task.
 func TestCallsOverMCPAreOfTheirCallersTrace(t *testing.T) {
 	b := newBox(t)
 	x, tools := b.traced()

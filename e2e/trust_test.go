@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A repository's signalbox.yaml starts no program, and leads no token anywhere,
-// until its user has said so; the gateway of an MCP client never reads it.
+// A repository's signalbox.yaml starts no program, and sends no token anywhere,
+// until its user has trusted it; the gateway of an MCP client never reads it.
 func TestARepositoryStartsNothing(t *testing.T) {
 	b := newBox(t)
 	b.vars["PATH"] += ":/usr/bin:/bin"
@@ -40,8 +40,8 @@ func TestARepositoryStartsNothing(t *testing.T) {
 	}
 }
 
-// An agent that up starts again reads the file by the same rule: not as one that
-// somebody named.
+// An agent that up restarts reads the file by the same rule, not as an
+// explicitly named file.
 func TestAnAgentOfUpIsNotStartedAgainByAnUntrustedFile(t *testing.T) {
 	b := newBox(t)
 	b.file("work/signalbox.yaml", "agent: {task_env: [CALENDAR_*]}\n", 0o600)

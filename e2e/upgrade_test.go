@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The data folder of the release before, whose directors were open: a task that
-// waits, a pause, an agent that had registered without a token. Its owner goes
-// on with no flag and finds all of it; everyone else is asked for a token.
+// The data folder of the previous release, whose directors were open: a waiting
+// task, a pause, an agent that had registered without a token. Its owner
+// continues without a flag and finds all of it; everybody else needs a token.
 //
 // testdata/data-of-2026-11-22.tar.gz was written by that release: signalbox
 // director, an agent named coder, submit, pause, submit.
@@ -38,7 +38,7 @@ func TestUpgradeFromAnOpenRelease(t *testing.T) {
 	c := b.client(d.url)
 	id := queue.Tasks[0].QueueID
 	b.completed(c, id)
-	// An agent of before, which shows nothing, is told what to do.
+	// An agent of the previous release, which sends no token, is told what to do.
 	b.vars["SIGNALBOX_HOME"] = filepath.Join(b.root, "elsewhere")
 	old := b.serve(b.agentLine("old", d.url, nil)...)
 	old.says("signalbox tokens create old --agent old")

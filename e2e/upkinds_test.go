@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Each kind has options of its own; a kind that cannot start with them is told
-// and left out, and keeps no other from its work. What up and doctor say of
-// accounts is the CLI's own word.
+// Each kind has its own options; a kind that cannot start with them is
+// reported and skipped, and does not affect the others. What up and doctor say
+// about accounts is what the CLI reports.
 func TestUpForSeveralKinds(t *testing.T) {
 	b := newBox(t)
 	b.file("bin/claude", `#!/bin/sh
@@ -80,7 +80,8 @@ agents:
 	}
 }
 
-// A second run in the same folder would find it taken, and work in an empty one.
+// A second run in the same folder would find it locked, and work in an empty
+// one.
 func TestSeveralSlotsInOneFolderAreRefused(t *testing.T) {
 	b := newBox(t)
 	b.fakeClaude()
@@ -97,9 +98,9 @@ func TestSeveralSlotsInOneFolderAreRefused(t *testing.T) {
 	}
 }
 
-// Each start of a CLI takes seconds: up asks each one that it is to run once for
-// its version; the agents that it starts, and one by itself, ask none, and so
-// does doctor.
+// Each start of a CLI takes seconds: up asks each CLI that it will run once for
+// its version; the agents that it starts, a standalone agent, and doctor do not
+// ask.
 func TestCLIsAreAskedForTheirVersionOnce(t *testing.T) {
 	b := newBox(t)
 	asked := filepath.Join(b.root, "asked")
@@ -111,7 +112,7 @@ echo 1.2.3
 	}
 	b.file(asked, "", 0o600)
 	b.agent("alone", "", "--kind", "claude").stop()
-	b.serve("agent", "--data", b.data, "--addr", "127.0.0.1:0").stop() // it takes the first kind that is there
+	b.serve("agent", "--data", b.data, "--addr", "127.0.0.1:0").stop() // it takes the first installed kind
 	if text := b.read(asked); text != "" {
 		t.Errorf("agents asked %q", text)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
 )
 
-// A director is killed between its claim and the offer. The next one has the
-// agent promise never to take that claim, sends the task back, and is killed at
-// the same place. What the agent has seen then is the promise alone.
+// A director is killed between its claim and the offer. The next one makes the
+// agent promise to refuse that claim, puts the task back, and is killed at the
+// same point. All that the agent has seen is the promise.
 func TestKilledBeforeItsOfferTheClaimIsVoid(t *testing.T) {
 	program, err := pointed()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestKilledBeforeItsOfferTheClaimIsVoid(t *testing.T) {
 	dying := &role{b: b, name: "director", args: line, program: program, env: []string{failpoint.EnvPoints + "=agent.offer.before=kill"}, died: deaths{}}
 	dying.start()
 	dying.p.prints("http://")
-	answered := make(chan string, 1) // perhaps by a later director: the first may die before it answers
+	answered := make(chan string, 1) // possibly by a later director: the first may die before it answers
 	go func() {
 		got, err := c.Submit(b.ctx(), api.SubmitRequest{Prompt: "sleep 1ms", Agent: "coder"}, client.SubmitOptions{IdempotencyKey: client.NewIdempotencyKey()})
 		if err != nil {

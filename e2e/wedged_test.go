@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// TestWedgedRunIsEnded: of two runs that are longer than execution_ttl the one that
-// prints goes on to its end, and the one that is silent is stopped, although its
-// agent answers; the next task has its slot. So with agents that pull.
+// TestWedgedRunIsEnded: of two runs longer than execution_ttl, the one that prints
+// continues to its end, and the silent one is stopped although its agent responds;
+// the next task gets its slot. The same with pulling agents.
 func TestWedgedRunIsEnded(t *testing.T) {
 	for name, pull := range map[string][]string{"pushed": nil, "pulled": {"--pull"}} {
 		t.Run(name, func(t *testing.T) {

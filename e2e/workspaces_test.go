@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// worktrees are those that the command line lists, by the task that they were made for.
+// worktrees are those that the command line lists, by the task for which they were
+// made.
 func (b *box) worktrees() map[string]api.Workspace {
 	b.t.Helper()
 	var list api.Workspaces
@@ -26,9 +27,9 @@ func (b *box) worktrees() map[string]api.Workspace {
 	return all
 }
 
-// An agent that has no room for worktrees takes no tasks; those wait and say why, until one is
-// discarded. Work of a run that died with its agent is not lost, and nothing that somebody has
-// not seen is.
+// An agent without room for worktrees takes no tasks; they wait and say why, until a worktree
+// is discarded. Work of a run that died with its agent is not lost, and nothing is discarded
+// unseen.
 func TestWorktreesAreCaredFor(t *testing.T) { worktreesAreCaredFor(t, false) }
 
 func TestWorktreesAreCaredForByAnAgentThatPulls(t *testing.T) { worktreesAreCaredFor(t, true) }
@@ -82,7 +83,7 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 	if task, err := c.Task(b.ctx(), waits); err != nil || task.State != "pending" || task.Attempts != 0 {
 		t.Errorf("%+v, %v", task, err)
 	}
-	if pull { // nobody can ask it
+	if pull { // the director cannot contact it
 		if got := b.want(0, "workspaces"); !strings.Contains(got.err, "Agent far asks for its tasks itself") {
 			t.Errorf("%s%s", got.out, got.err)
 		}
@@ -93,7 +94,7 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 	if w.State != "unlanded" || w.CommitsCount != 1 || w.Branch != branch || w.Repo != shop || w.Bytes < 1200000 {
 		t.Errorf("%+v", w)
 	}
-	b.want(2, "workspaces", "discard", w.Name) // it asks
+	b.want(2, "workspaces", "discard", w.Name) // it requires a confirmation
 	if err := os.WriteFile(filepath.Join(w.Dir, "late.txt"), []byte("late\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +112,7 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 	}
 }
 
-// The page of the agents shows their worktrees, and discards one after it has said what would be
-// lost.
+// The agents page shows their worktrees, and discards one after saying what would be lost.
 func TestWorktreesOnThePages(t *testing.T) {
 	tool := axe(t)
 	s := newStage(t)

@@ -107,7 +107,7 @@ func (anthropic) failure(status int, message string) any {
 	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
 }
 
-// text is a value as JSON in a string.
+// text formats a value as JSON in a string.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// ChatGPT is the backend of a codex that is logged in with ChatGPT: it says how much of the
-// login's limits is used, and its model answers that the limit is met.
+// ChatGPT is the backend for a codex with a ChatGPT login: it reports how much of the
+// login's limits is used, and its model answers that the limit is reached.
 type ChatGPT struct {
 	*httptest.Server
-	Used  atomic.Int64 // percent of five hours; of a week 17 are
-	Asked atomic.Int64 // how often it was asked for that
-	Reset time.Time    // of the five hours; a week's is a day later
+	Used  atomic.Int64 // percent of the five-hour window; of the week 17 are used
+	Asked atomic.Int64 // number of usage requests
+	Reset time.Time    // of the five-hour window; the week's is a day later
 }
 
-// StartChatGPT starts one, with a reset to the second in less than an hour.
+// StartChatGPT starts a backend, whose reset is a full second within the next
+// hour.
 func StartChatGPT() *ChatGPT {
 	c := &ChatGPT{Reset: time.Now().Add(47 * time.Minute).Truncate(time.Second)}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +36,7 @@ func StartChatGPT() *ChatGPT {
 		case r.URL.Path == "/v1/responses" && r.Method == http.MethodGet:
 			w.WriteHeader(http.StatusUpgradeRequired) // no WebSocket
 		case r.URL.Path == "/v1/responses":
-			w.WriteHeader(http.StatusTooManyRequests) // without the headers that tell the windows
+			w.WriteHeader(http.StatusTooManyRequests) // without the headers for the windows
 			fmt.Fprintf(w, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus","resets_at":%d}}`, c.Reset.Unix())
 		default:
 			w.WriteHeader(http.StatusNotFound)
@@ -44,7 +45,7 @@ func StartChatGPT() *ChatGPT {
 	return c
 }
 
-// LogIn writes a login of it below a home, as codex keeps it.
+// LogIn writes a login for the backend below a home, in codex's format.
 func (c *ChatGPT) LogIn(home string) error {
 	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	now := time.Now().UTC()

@@ -5,7 +5,7 @@
 //	POST /v1/responses           OpenAI Responses API
 //	POST /v1/chat/completions    OpenAI chat completions
 //
-// each streaming (server-sent events) or not, as the request asks. A Script
-// decides each turn of the conversation; what a CLI asks on the side (titles,
-// summaries, token counts) is answered without the script.
+// Each streams (server-sent events) or not, as requested. A Script decides
+// each turn of the conversation; side requests of a CLI (titles, summaries,
+// token counts) are answered without the script.
 package model

@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// Reply is one turn of the model. The zero value says "ok".
+// Reply is one turn of the model. The zero value answers "ok".
 type Reply struct {
-	Text   string        // what it says, before a tool call if there is one
-	Tool   *Tool         // the tool it calls
-	Tools  []Tool        // further tools that it calls in the same turn
-	Chunks int           // parts that Text is streamed in; default 1
+	Text   string        // the text, before the tool calls
+	Tool   *Tool         // a tool call
+	Tools  []Tool        // further tool calls in the same turn
+	Chunks int           // number of parts in which Text is streamed; default 1
 	Pause  time.Duration // before each part
-	Usage  Usage         // what it bears; zero: InputTokens and OutputTokens
+	Usage  Usage         // reported usage; zero: InputTokens and OutputTokens
 
 	Status  int    // 400 and above: an HTTP error instead
-	Message string // of that error
-	Failure any    // its body, in place of one of the API's usual form
+	Message string // of the error
+	Failure any    // the error's body, instead of the API's usual form
 
-	Header map[string]string // of the answer, such as those of a limit
+	Header map[string]string // of the response, for example those of a limit
 
-	Hang bool // stream the beginning, then nothing, until the client leaves or the server closes
+	Hang bool // stream the beginning, then nothing, until the client disconnects or the server closes
 }
 
 // Usage counts tokens.
 type Usage struct{ Input, Output int }
 
-// usage is what the reply bears.
+// usage is the reply's reported usage.
 func (p Reply) usage() Usage { return cmp.Or(p.Usage, Usage{InputTokens, OutputTokens}) }
 
 // Tool is a call of one of the tools that the CLI offers.
@@ -42,32 +42,32 @@ type Tool struct {
 	Input map[string]any
 }
 
-// Shell makes a call of the CLI's own shell tool with a command line; it
-// picks the tool and its argument by what the request offers.
+// Shell makes a call of the CLI's own shell tool with a command line; the
+// request decides the tool and its argument.
 func Shell(command string) *Tool {
 	return &Tool{Name: shellName, Input: map[string]any{"command": command}}
 }
 
-// shellName stands for whatever the CLI calls its shell.
+// shellName stands for the CLI's name for its shell.
 const shellName = "\x00shell"
 
-// Request is what a CLI sent.
+// Request is a request from a CLI.
 type Request struct {
 	Path   string
 	Header http.Header
 	Body   []byte
 	Model  string
-	Side   bool     // asked on the side: answered without the script
-	Tools  []string // names of the tools offered
+	Side   bool     // a side request: answered without the script
+	Tools  []string // names of the offered tools
 	Text   string   // all text of the conversation, newest last
-	Turn   int      // 0-based, among requests that are not on the side
+	Turn   int      // 0-based; side requests do not count
 }
 
-// Script answers a turn. It may take its time, and runs once for each request
-// that is under way.
+// Script answers a turn. It may block; it runs once for each request in
+// flight.
 type Script func(Request) Reply
 
-// Replies answers the turns one after another, the last one for ever.
+// Replies answers the turns one after another, and repeats the last reply.
 func Replies(replies ...Reply) Script {
 	return func(r Request) Reply { return replies[min(r.Turn, len(replies)-1)] }
 }
@@ -126,14 +126,14 @@ func (s *Server) Use(script Script) {
 	s.script, s.turn, s.reqs = script, 0, nil
 }
 
-// Requests returns what was asked since Use, with side requests.
+// Requests returns the requests since Use, including side requests.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.reqs...)
 }
 
-// Await returns once n turns have been asked for.
+// Await returns once n turns have been requested.
 func (s *Server) Await(ctx context.Context, n int) error {
 	for {
 		s.mu.Lock()
@@ -185,8 +185,8 @@ func (s *Server) handle(f format) http.HandlerFunc {
 	}
 }
 
-// decide notes the request and asks the script. A request that offers no
-// tools is one on the side, such as for a title.
+// decide records the request and calls the script. A request without tools is
+// a side request, for example for a title.
 func (s *Server) decide(r *Request) Reply {
 	script := s.note(r)
 	if r.Side {
@@ -213,7 +213,7 @@ func (s *Server) note(r *Request) Script {
 	return s.script
 }
 
-// calls are all tools of a reply.
+// calls are all tool calls of a reply.
 func (p Reply) calls() []Tool {
 	if p.Tool == nil {
 		return p.Tools
@@ -221,7 +221,7 @@ func (p Reply) calls() []Tool {
 	return append([]Tool{*p.Tool}, p.Tools...)
 }
 
-// callID tells the calls of a conversation apart, at n in the reply.
+// callID is a unique ID for the n-th call of the reply.
 func (r Request) callID(prefix string, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%s_%d", prefix, r.Turn)
@@ -229,7 +229,7 @@ func (r Request) callID(prefix string, n int) string {
 	return fmt.Sprintf("%s_%d_%d", prefix, r.Turn, n)
 }
 
-// parts cuts a reply's text for streaming.
+// parts splits a reply's text for streaming.
 func (p Reply) parts() []string {
 	n := max(1, p.Chunks)
 	text := []rune(p.Text)
@@ -242,7 +242,7 @@ func (p Reply) parts() []string {
 	return out
 }
 
-// What a turn bears that says nothing else.
+// The default usage of a turn.
 const (
 	InputTokens  = 11
 	OutputTokens = 7
@@ -266,8 +266,8 @@ func texts(v any, out *strings.Builder) {
 	}
 }
 
-// resolve names a tool as the request offers it, and shapes the
-// input of the shell to it.
+// resolve finds the tool's name in the request, and adapts the input of the
+// shell to it.
 func (t Tool) resolve(r Request) (string, map[string]any) {
 	if t.Name != shellName {
 		return t.Name, t.Input

@@ -25,7 +25,7 @@ func post(t *testing.T, url, body string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// The three formats, streaming and whole: text, tool call, error.
+// The three formats, streaming and not: text, tool call, error.
 func TestFormats(t *testing.T) {
 	m, err := model.Start(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A request without tools is one on the side and takes no turn of the script.
+// A request without tools is a side request and takes no turn of the script.
 func TestSideRequests(t *testing.T) {
 	m, err := model.Start(model.Replies(model.Reply{Text: "first"}))
 	if err != nil {

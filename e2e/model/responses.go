@@ -19,7 +19,7 @@ func (responses) parse(body []byte, r *Request) (bool, error) {
 			Type  string `json:"type"`
 			Tools []struct {
 				Name string `json:"name"`
-			} `json:"tools"` // of a namespace
+			} `json:"tools"` // in a namespace
 		} `json:"tools"`
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -69,7 +69,7 @@ func call(r Request, n int, t Tool) map[string]any {
 		"id": r.callID("fc", n), "type": "function_call", "status": "completed",
 		"call_id": r.callID("call", n), "name": name, "arguments": text(input),
 	}
-	if space, of, ok := strings.Cut(name, "."); ok { // as Request.Tools has it: NAMESPACE.NAME
+	if space, of, ok := strings.Cut(name, "."); ok { // as in Request.Tools: NAMESPACE.NAME
 		item["namespace"], item["name"] = space, of
 	}
 	return item

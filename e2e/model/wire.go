@@ -11,7 +11,7 @@ import (
 
 // format is one wire format.
 type format interface {
-	// parse fills Model, Tools, Text and tells whether a stream is wanted.
+	// parse fills Model, Tools and Text, and reports whether to stream.
 	parse(body []byte, r *Request) (stream bool, err error)
 	stream(w *sse, r Request, p Reply)
 	whole(r Request, p Reply) any
@@ -34,7 +34,7 @@ func (s *sse) begin() {
 func (s *sse) event(name string, data any) {
 	b, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // the data is this package's own
+		panic(err) // the data is from this package
 	}
 	if name != "" {
 		fmt.Fprintf(s.w, "event: %s\n", name)
@@ -43,8 +43,8 @@ func (s *sse) event(name string, data any) {
 	_ = http.NewResponseController(s.w).Flush()
 }
 
-// say streams the text of a reply by way of send. It reports false when the
-// stream must not go on.
+// say streams the text of a reply with send. It reports false if the stream
+// must not continue.
 func (s *sse) say(p Reply, send func(part string)) bool {
 	for i, part := range p.parts() {
 		if p.Hang && i > 0 {
