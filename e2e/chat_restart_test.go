@@ -70,7 +70,7 @@ func TestChatsOutliveTheDirector(t *testing.T) {
 
 // A director that is stopped while chats wait tells the callers where their
 // tasks are; the next director continues them.
-func TestChatsAreToldWhenTheDirectorStops(t *testing.T) {
+func TestChatCallersAreToldWhenTheDirectorStops(t *testing.T) {
 	b := newBox(t)
 	addr := freePort(t)
 	director := b.director("--addr", addr, "--grace", "0s")

@@ -368,7 +368,7 @@ func (g *guide) proxy(at string, block guideBlock) {
 	g.t.Logf("%s: %s: its braces alone were checked", at, block.lang)
 }
 
-func TestBlocksOfGuidesAreReadAndJudged(t *testing.T) {
+func TestBlocksOfGuidesAreParsedAndCompared(t *testing.T) {
 	page := "<!-- signalbox-terminal: signalbox up -->\n```yaml signalbox-file a.yaml\nx: 1\n```\n```console not-run: needs systemd\n$ a\n```\n  ```sh\n  a\n  ```\n"
 	blocks := guideBlocks(page)
 	if len(blocks) != 4 || blocks[0].text != "$ signalbox up\n" || blocks[1].arg != "a.yaml" || blocks[1].text != "x: 1\n" || blocks[2].arg != "needs systemd" || blocks[3].text != "a\n" {

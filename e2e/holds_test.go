@@ -31,7 +31,7 @@ func bindPort(port string) error {
 
 // Two agents in one folder never run at the same time, and two runs never have the same port,
 // across kills of agents and director.
-func TestWhatRunsHoldIsTheirsOverKills(t *testing.T) {
+func TestHeldResourcesAreExclusiveOverKills(t *testing.T) {
 	b := newBox(t)
 	b.withSystemPath()
 	ports := []string{port(freePort(t)), port(freePort(t))}

@@ -214,7 +214,7 @@ func TestALimitIsAGateBeforeTheFirstAnswer(t *testing.T) {
 }
 
 // The run that goes first meets the limit again, and the others keep waiting.
-func TestWhoGoesFirstMeetsALimitAgain(t *testing.T) {
+func TestTheFirstRequestMeetsALimitAgain(t *testing.T) {
 	w := newBox(t).wall("codex", limit{after: 3, length: 4 * time.Second, again: 1, refuse: codexLimit})
 	w.submits(5)
 	w.completes(expected{refused: wallAgents + 1, first: 1})
@@ -255,7 +255,7 @@ func TestABareLimitIsAGate(t *testing.T) {
 
 // opencode does not report a limit, and would sleep through it in its slot. The run is ended
 // within a minute, and continues when the account is open.
-func TestALimitThatIsSleptThroughIsAGate(t *testing.T) {
+func TestALimitThatTheCLISleepsThroughIsAGate(t *testing.T) {
 	soak.Only(t, "a CLI that keeps its slot while it sleeps")
 	w := newBox(t).wall("opencode", limit{agents: 1, after: 1, length: 5 * time.Minute, refuse: bare(true)})
 	w.submits(2)

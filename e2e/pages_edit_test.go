@@ -59,7 +59,7 @@ func TestChangeAWaitingTask(t *testing.T) {
 }
 
 // A new task can have everything that the command line offers.
-func TestNewTaskWithAllThatItCanSay(t *testing.T) {
+func TestNewTaskWithAllFields(t *testing.T) {
 	s := newStage(t, "coder")
 	p := s.open("/ui/")
 	p.live()

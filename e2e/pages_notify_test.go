@@ -4,7 +4,7 @@ import "testing"
 
 // The end of a task that was submitted here, or is watched, is reported once: by the
 // browser if the page is not visible, otherwise by a note on it.
-func TestTheEndOfATaskIsTold(t *testing.T) {
+func TestTheEndOfATaskIsReported(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, upgrade the service")
 	p := s.open("/ui/tasks/" + running)

@@ -71,7 +71,7 @@ func TestTabsShareOneStream(t *testing.T) {
 // A killed director is shown as dead within five seconds: the numbers are grey,
 // and irreversible actions are disabled. When it is back, everything is live
 // again, and nothing outdated is left.
-func TestDeadDirectorIsSeen(t *testing.T) {
+func TestDeadDirectorIsShown(t *testing.T) {
 	s := newStage(t, "coder")
 	s.running("coder", "sleep 10m, first")
 	waiting := s.task("coder", "sleep 10m, second")

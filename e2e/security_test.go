@@ -105,7 +105,7 @@ func TestNotEveryAgentIsLetIn(t *testing.T) {
 	}
 }
 
-func TestATokenIsAskedFor(t *testing.T) {
+func TestATokenIsRequired(t *testing.T) {
 	const token = "a-token-of-some-length-0123456789"
 	b := newBox(t)
 	b.vars["SIGNALBOX_TOKEN"] = token

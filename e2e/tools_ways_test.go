@@ -102,7 +102,7 @@ func TestABridgeOutlivesItsDirector(t *testing.T) {
 
 // The limits of a queue are reported at once, or in time, in every way of
 // calling.
-func TestALineHasBounds(t *testing.T) {
+func TestToolQueuesHaveLimits(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
 	file := b.toolFile("tools.json", object{

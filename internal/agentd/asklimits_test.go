@@ -87,9 +87,9 @@ func fakeCodex(t *testing.T, appServer string) agentd.Config {
 	return cfg
 }
 
-// TestCLIThatTellsNoLimits: a CLI that cannot be asked changes nothing about
+// TestCLIThatReportsNoLimits: a CLI that cannot be asked changes nothing about
 // the end of runs.
-func TestCLIThatTellsNoLimits(t *testing.T) {
+func TestCLIThatReportsNoLimits(t *testing.T) {
 	for name, script := range map[string]string{
 		"ends at once":  "exit 3",
 		"refuses":       `read line; echo '{"id":1,"error":{"code":-32600,"message":"no such method"}}'; cat > /dev/null`,

@@ -17,7 +17,7 @@ import (
 
 // A run reports its usage while it runs, no later than its output, and ends when its budget is
 // used up. The final report has the complete usage.
-func TestARunTellsWhatItUsesAndEndsAtItsBudget(t *testing.T) {
+func TestARunReportsUsageAndEndsAtItsBudget(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	acc := a.submit(api.AgentTask{Prompt: "spend 1 sleep 400ms", Budget: &api.Budget{USD: 0.3}})
 	var out api.AgentOutput
@@ -42,7 +42,7 @@ func TestARunTellsWhatItUsesAndEndsAtItsBudget(t *testing.T) {
 
 // The status of a running task has its usage. After kill -9 of the agent the final status has the
 // usage until then.
-func TestWhatARunHasUsedOutlivesTheAgent(t *testing.T) {
+func TestUsageSurvivesTheAgent(t *testing.T) {
 	a, cmd := process(t, config(t, "demo"))
 	acc := a.submit(api.AgentTask{Prompt: "spend 4 sleep 1h", Budget: &api.Budget{USD: 5}})
 	b := a.submit(api.AgentTask{Prompt: "spend 4 sleep 4s", Isolated: true, Budget: &api.Budget{USD: 5}})
@@ -62,7 +62,7 @@ func TestWhatARunHasUsedOutlivesTheAgent(t *testing.T) {
 	}
 }
 
-func TestBudgetsThatAreNone(t *testing.T) {
+func TestInvalidBudgets(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	for _, b := range []string{`{"usd": -0.01}`, `{"tokens": -1}`, `{"usd": 1e300}`, `{"tokens": 9223372036854775807}`, `{"usd": 1e-12}`, `{"usd": "1"}`, `{"tokens": 0.5}`, `{"euro": 1}`, `[]`, `5`} {
 		if ref := a.refused(json.RawMessage(`{"prompt": "x", "budget": `+b+`}`), 400, "validation_error"); !strings.Contains(ref.Message, "budget") && !strings.Contains(ref.Message, "body") {
@@ -115,7 +115,7 @@ func TestLLMEndsAtItsBudget(t *testing.T) {
 
 // If there is no price or the endpoint reports no usage, the run says that the budget is not
 // enforced.
-func TestLLMBudgetThatCannotBeKept(t *testing.T) {
+func TestLLMBudgetThatCannotBeEnforced(t *testing.T) {
 	s := newToolServer(t)
 	s.tool("fs__read", echo)
 	m := llmtest.New(t, llmtest.OpenAI, func(llmtest.Request) llmtest.Reply {
@@ -133,7 +133,7 @@ func TestLLMBudgetThatCannotBeKept(t *testing.T) {
 }
 
 // A pulling agent gets budgets with its tasks, and reports usage together with output.
-func TestPullTellsWhatARunUses(t *testing.T) {
+func TestPullReportsUsage(t *testing.T) {
 	d := newDirector(t)
 	cfg := config(t, "demo")
 	cfg.Name, cfg.Pull = "far", true

@@ -202,7 +202,7 @@ func TestLandingThatFails(t *testing.T) {
 
 // A repository that a run created within its worktree could not be fetched by others: it
 // stays in the worktree, and the rest lands.
-func TestRepositoriesWithinDoNotLand(t *testing.T) {
+func TestNestedRepositoriesDoNotLand(t *testing.T) {
 	cfg := landsFrom(t)
 	a := start(t, cfg)
 	id := a.works(1, "git init -q lib/inner; cd lib/inner; git -c user.name=x -c user.email=x@example.org commit -q --allow-empty -m one; cd ..; echo new > new.txt")

@@ -279,7 +279,7 @@ func TestLimitInTheMiddleOfARun(t *testing.T) {
 
 // If the conversation of a resumed run is gone, the run fails if it had begun;
 // otherwise it starts again with its prompt.
-func TestConversationToGoOnWithIsGone(t *testing.T) {
+func TestResumedConversationIsGone(t *testing.T) {
 	a, m := cli(t, "claude", nil)
 	m.Use(model.Replies(model.Reply{Text: "Hello."}))
 	task := fenced("queue-a", 1, "mind the gap")
@@ -388,7 +388,7 @@ const (
 
 // What a run learns about its account is reported while it runs, in the output, in
 // the task and in the agent's status.
-func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
+func TestWindowsAreReportedWhileTheRunWorks(t *testing.T) {
 	cfg := config(t, "claude")
 	over := `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","unifiedWindows":{"seven_day":{"utilization":1,"resetsAt":1700000000}}}}`
 	cfg.Runner.Binary = fakeClaude(t, over, warning, begins, "exec sleep 600")
@@ -419,7 +419,7 @@ func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
 
 // A pulling agent reports the limit to its director, even if the director was
 // unreachable when the run ended and the agent was restarted.
-func TestPullTellsOfLimit(t *testing.T) {
+func TestPullReportsLimit(t *testing.T) {
 	d := newDirector(t)
 	open := filepath.Join(t.TempDir(), "go")
 	cfg := config(t, "claude")

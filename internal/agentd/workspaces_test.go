@@ -86,7 +86,7 @@ func (a *agent) patch(id string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-func TestFolderChangesAreTold(t *testing.T) {
+func TestFolderChangesAreReported(t *testing.T) {
 	cfg := repository(t)
 	a := start(t, cfg)
 	put(t, cfg, "mine.txt", "of before\n")

@@ -11,7 +11,7 @@ import (
 // A process that survived SIGKILL and is dead when its box is freed no longer
 // holds the slot: if asked later, the box would report processes of the next
 // run.
-func TestABoxThatIsGivenBackTellsOfNobody(t *testing.T) {
+func TestAFreedBoxReportsNoProcesses(t *testing.T) {
 	host, err := confine.Open(confine.Options{Name: "signalbox-test-box-" + strconv.Itoa(os.Getpid())})
 	if err != nil {
 		t.Fatal(err)

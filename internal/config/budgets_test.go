@@ -40,7 +40,7 @@ func TestBudgets(t *testing.T) {
 }
 
 // An invalid budget is an error with the line, the key and what is expected.
-func TestBudgetsThatAreNone(t *testing.T) {
+func TestInvalidBudgets(t *testing.T) {
 	for text, want := range map[string]string{
 		"  task: {usd: -5}\n":                      ":2: budgets.task.usd: want US dollars",
 		"  task: {usd: .nan}\n":                    ":2: budgets.task.usd: want US dollars",

@@ -72,7 +72,7 @@ func TestRepositoriesWithoutChecks(t *testing.T) {
 	}
 }
 
-func TestARepositorysFileThatIsWrong(t *testing.T) {
+func TestInvalidFilesOfRepositories(t *testing.T) {
 	for text, want := range map[string]string{
 		"checks: 3\n":                                      "want a list of checks",
 		"checks: [{name: a}]\n":                            "check a has no command",

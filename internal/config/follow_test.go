@@ -155,7 +155,7 @@ func TestJobsFollowTheFile(t *testing.T) {
 
 // Jobs that cannot be stored now are stored later, and the error is logged
 // once.
-func TestJobsThatAreNotTakenAreTriedAgain(t *testing.T) {
+func TestJobsThatFailAreRetried(t *testing.T) {
 	f := follow(t, 5*time.Millisecond, "jobs:\n"+job("a"))
 	f.await("a")
 	f.fail <- errors.New("the store is away")

@@ -87,7 +87,7 @@ jobs:
 	}
 }
 
-func TestJobsThatAreWrong(t *testing.T) {
+func TestInvalidJobs(t *testing.T) {
 	const good = "name: a, schedule: \"0 1 * * *\", prompt: p"
 	for _, x := range []struct{ jobs, want string }{
 		{"jobs: 3", "signalbox.yaml:1: jobs: want a list of jobs, got the number 3"},
@@ -138,7 +138,7 @@ func TestJobsThatAreWrong(t *testing.T) {
 }
 
 // All mistakes of a file are reported at once, including those of jobs.
-func TestAllMistakesOfJobsAreSaid(t *testing.T) {
+func TestAllMistakesOfJobsAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.file("addr: x\njobs:\n  - {name: a, schedule: \"61 * * * *\", prompt: p}\n  - {name: a b, schedule: \"0 1 * * *\", prompt: p}\n")
 	_, err := w.load("")
@@ -151,7 +151,7 @@ func TestAllMistakesOfJobsAreSaid(t *testing.T) {
 
 // A program that serves neither tools nor schedules does not fail because of
 // mistakes in them.
-func TestJobsAreForThoseWhoFireThem(t *testing.T) {
+func TestOnlySchedulersReadJobs(t *testing.T) {
 	w := newWorld(t)
 	w.file("jobs:\n  - {name: a, schedule: never, prompt: \"${UNSET}\"}\nmcpServers: 3\n")
 	if _, err := config.Load(config.Sources{Ask: trusted, Dir: w.dir, NoTools: true, Env: w.lookup}); err != nil {

@@ -69,7 +69,7 @@ func TestAFileOfTheWorkingFolderIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAskedAbout(t *testing.T) {
+func TestFilesThatNeedNoTrust(t *testing.T) {
 	src, path := workFolder(t, "queue: {max_size: 7}\nlog: {level: debug}\n")
 	if c, err := Load(src); err != nil || c.Queue.MaxSize != 7 {
 		t.Errorf("a harmless file: %v", err)

@@ -195,7 +195,7 @@ func TestBoundsOfFolders(t *testing.T) {
 }
 
 // A machine is offered only a remedy that works for it.
-func TestCureIsThatOfTheMachine(t *testing.T) {
+func TestCureFitsTheMachine(t *testing.T) {
 	v1, v2, both := tree{older: true}, tree{own: "/sys/fs/cgroup"}, tree{own: "/sys/fs/cgroup/unified", older: true}
 	for _, c := range []struct {
 		o        Options

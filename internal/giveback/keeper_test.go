@@ -32,6 +32,6 @@ func TestAllocationsAreCounted(t *testing.T) {
 
 var kept []byte
 
-func TestItStops(t *testing.T) {
+func TestKeeperStops(t *testing.T) {
 	Start().Stop()
 }

@@ -11,7 +11,7 @@ import (
 
 // Mappings that may differ from the file, or belong to another file, are left
 // alone.
-func TestOnlyWhatIsAsInTheFileIsDropped(t *testing.T) {
+func TestOnlyUnchangedMappingsAreDropped(t *testing.T) {
 	const smaps = `00400000-02000000 r-xp 00000000 fd:01 99 /usr/bin/signalbox
 Size:              28672 kB
 Rss:               20000 kB

@@ -114,7 +114,7 @@ func (s *listener) heardNothing(t *testing.T) {
 	}
 }
 
-func TestRequestsGoToWhoKnowsTheToken(t *testing.T) {
+func TestRequestsGoToServersThatKnowTheToken(t *testing.T) {
 	t.Parallel()
 	s := served(t, token)
 	c := proving(t, token)
@@ -196,7 +196,7 @@ func ask(r *bufio.Reader) (q api.ProveRequest) {
 	return q
 }
 
-func TestAWrongTokenIsToldApart(t *testing.T) {
+func TestAWrongTokenIsRecognized(t *testing.T) {
 	t.Parallel()
 	s := served(t, "sbxa_0123456789abcdef_another-secret-another-secret-another")
 	_, err := send(t, proving(t, token), s.URL)
@@ -254,7 +254,7 @@ func TestAttackARelayOnThisHost(t *testing.T) {
 	relay.heardNothing(t)
 }
 
-func TestWhoAnswersNotInTimeHearsNothing(t *testing.T) {
+func TestSlowServersGetNothing(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(c net.Conn, r *bufio.Reader){
 		"never": func(_ net.Conn, r *bufio.Reader) { _, _ = io.Copy(io.Discard, r) },
@@ -289,7 +289,7 @@ func TestWhoAnswersNotInTimeHearsNothing(t *testing.T) {
 }
 
 // A broken connection is not a failed proof: the server may be about to stop.
-func TestABrokenConnectionIsOneOfDialling(t *testing.T) {
+func TestABrokenConnectionIsADialError(t *testing.T) {
 	t.Parallel()
 	s := listen(t, func(_ net.Conn, r *bufio.Reader) { ask(r) })
 	_, err := send(t, proving(t, token), s.url())

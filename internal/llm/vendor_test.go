@@ -30,7 +30,7 @@ func fails(t *testing.T, m llm.Model) *llm.ModelError {
 	return e
 }
 
-func TestWhatAnEndpointSaysAgainstIt(t *testing.T) {
+func TestErrorsOfEndpoints(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		for _, c := range []struct {
 			name  string
@@ -71,7 +71,7 @@ func TestConversationThatIsTooLong(t *testing.T) {
 	}
 }
 
-func TestEndpointThatIsBusyIsAskedAgain(t *testing.T) {
+func TestBusyEndpointIsRetried(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		now := http.Header{"Retry-After-Ms": {"1"}, "Retry-After": {"0"}}
 		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Status: 429, Text: "slow down", Header: now}, llmtest.Reply{Status: 503, Text: "later", Header: now}, llmtest.Reply{Text: "done"}))
@@ -138,9 +138,9 @@ func TestSomethingElseAnswers(t *testing.T) {
 	})
 }
 
-// TestEndpointThatSendsOn: neither the key nor the conversation goes to
+// TestEndpointThatRedirects: neither the key nor the conversation goes to
 // another host than the configured one.
-func TestEndpointThatSendsOn(t *testing.T) {
+func TestEndpointThatRedirects(t *testing.T) {
 	asked := make(chan http.Header, 8)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { asked <- q.Header }))
 	t.Cleanup(other.Close)
@@ -247,9 +247,9 @@ func TestNamesThatAVendorDoesNotTake(t *testing.T) {
 	})
 }
 
-// TestSchemasThatAreNone: one tool with an invalid schema does not make the
+// TestInvalidSchemas: one tool with an invalid schema does not make the
 // vendor refuse all the others.
-func TestSchemasThatAreNone(t *testing.T) {
+func TestInvalidSchemas(t *testing.T) {
 	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
 		for _, schema := range []string{`{"type":"array"}`, `{"type":["object","null"],"properties":null}`, `null`, `7`, ``} {
 			s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Text: "ok"}))

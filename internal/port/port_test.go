@@ -159,7 +159,7 @@ func TestLinesOfAnExport(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSource(t *testing.T) {
+func TestInvalidSources(t *testing.T) {
 	dir := t.TempDir()
 	for source, want := range map[string]string{
 		filepath.Join(dir, "missing"): "there is no", dir: "no folder pending or dispatched",

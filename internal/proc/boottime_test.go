@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestSinceBootGoesAsTimeDoes(t *testing.T) {
+func TestSinceBootAdvancesLikeTime(t *testing.T) {
 	own, begun := SinceBoot(), time.Now()
 	for time.Since(begun) < 20*time.Millisecond {
 		time.Sleep(5 * time.Millisecond)

@@ -31,7 +31,7 @@ func parent(t *testing.T, pid int) int {
 
 // A process that left session, parents and environment before the first check is
 // found by the output that it holds, and is ended.
-func TestWhoHoldsAnOutputIsEnded(t *testing.T) {
+func TestProcessesHoldingAnOutputAreEnded(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who has a file open is known on Linux alone")
 	}
@@ -51,7 +51,7 @@ func TestWhoHoldsAnOutputIsEnded(t *testing.T) {
 
 // A process that existed before the run keeps the output that it holds, and
 // Exit reports that.
-func TestAnOutputThatSomebodyElseHoldsIsSaid(t *testing.T) {
+func TestAnOutputHeldByAnotherProcessIsReported(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("an output is opened by /proc")
 	}

@@ -19,7 +19,7 @@ func (f *failed) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-func TestWaitAsksUntilItIsSo(t *testing.T) {
+func TestWaitPollsUntilMet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, asked := time.Now(), 0
 		testkit.Wait(t, "a second has passed", func() bool { asked++; return time.Since(begin) >= time.Second })
@@ -29,7 +29,7 @@ func TestWaitAsksUntilItIsSo(t *testing.T) {
 	})
 }
 
-func TestWaitSaysWhatWasAwaited(t *testing.T) {
+func TestWaitReportsWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
 			if f, ok := recover().(*failed); !ok || !strings.Contains(f.said, "the moon is blue") {

@@ -7,11 +7,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
-// TestNobodyElseIsGivenAReservedPort: a server listens at its reserved port,
+// TestAReservedPortIsNotAssignedAgain: a server listens at its reserved port,
 // which refuses connections while the server is stopped. The server listens
 // there again, although others took more ports than the system has in
 // between.
-func TestNobodyElseIsGivenAReservedPort(t *testing.T) {
+func TestAReservedPortIsNotAssignedAgain(t *testing.T) {
 	reserved, err := testport.Reserve()
 	if err != nil {
 		t.Fatal(err)

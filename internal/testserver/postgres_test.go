@@ -68,7 +68,7 @@ func TestServerGoesWithItsTest(t *testing.T) {
 	}
 }
 
-func TestSettingThatIsWrongIsNamed(t *testing.T) {
+func TestInvalidSettingIsNamed(t *testing.T) {
 	tb := &recorder{TB: t}
 	tb.catch(func() {
 		testserver.NewPostgres(tb, testserver.PostgresOptions{Settings: map[string]string{"work_mem": "much"}})

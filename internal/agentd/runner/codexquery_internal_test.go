@@ -59,7 +59,7 @@ func TestCodexAnswersWhatIsUsed(t *testing.T) {
 }
 
 // Only a ChatGPT login is queried for its windows, with lines that are JSON-RPC.
-func TestWhoIsAskedForLimits(t *testing.T) {
+func TestLimitsQueryNeedsAChatGPTLogin(t *testing.T) {
 	const login = `{"tokens":{"account_id":"w"}}`
 	for name, c := range map[string]struct {
 		kind, auth, config string

@@ -39,7 +39,7 @@ func streamAt(t *testing.T, kind, home string, at time.Time) Stream {
 
 // The lines are output of the CLIs, each of the version in the file's name, recorded
 // with an endpoint that refused as providers do.
-func TestLimitsAsTheCLIsTellThem(t *testing.T) {
+func TestLimitsAsTheCLIsReportThem(t *testing.T) {
 	at := time.Date(2026, 11, 27, 19, 8, 23, 0, time.UTC)
 	in := func(d time.Duration) string { return at.Add(d).Format(time.RFC3339) }
 	const day28 = "2026-11-28T21:06:40Z" // 1795900000

@@ -74,7 +74,7 @@ var scriptedPrices = Prices{"*": {Input: 3, Output: 15, CacheRead: 0.3, CacheWri
 
 // The lines are output of the CLIs for six answers of a model: five of 10,000 and 2,000 tokens
 // that call a tool, and a last one of 11 and 7.
-func TestUsedAsTheCLIsTellIt(t *testing.T) {
+func TestUsageAsTheCLIsReportIt(t *testing.T) {
 	all := api.TokenUsage{Input: 50_011, Output: 10_007}
 	const usd = 0.300138
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestClaudeAtItsOwnLimitOfMoney(t *testing.T) {
 }
 
 // A CLI's count continues with the conversation. A run's usage is only the increase.
-func TestARunDoesNotCountThoseBeforeIt(t *testing.T) {
+func TestARunDoesNotCountEarlierRuns(t *testing.T) {
 	const state = `{"type":"cost-state","sessionId":"` + conversation + `","totalCostUSD":%v,"modelUsage":{"a":{"inputTokens":%d,"outputTokens":%d,"cacheReadInputTokens":100},"b":{"inputTokens":1}}}` + "\n"
 	const counts = `{"timestamp":"2026-11-28T01:54:21Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":%d,"cached_input_tokens":0,"output_tokens":%d}}}}` + "\n"
 	home := t.TempDir()
@@ -190,7 +190,7 @@ func TestARunDoesNotCountThoseBeforeIt(t *testing.T) {
 
 // If codex does not show its model's answers, the conversation's file has the
 // usage.
-func TestCodexUsedByItsConversation(t *testing.T) {
+func TestCodexUsageFromItsConversation(t *testing.T) {
 	home := t.TempDir()
 	s := usingStream(t, "codex", home, nil, signalbox.Budget{Tokens: 1000}, false)
 	path := filepath.Join(home, ".codex", "sessions", "2026", "11", "28", "rollout-2026-11-28T01-54-20-"+conversation+".jsonl")
@@ -270,7 +270,7 @@ func TestAnAnswerCountsOnce(t *testing.T) {
 	}
 }
 
-func TestOverBudgetIsSaid(t *testing.T) {
+func TestOverBudgetIsReported(t *testing.T) {
 	u := Used{Tokens: api.TokenUsage{Input: 12_000, Output: 345}, USD: 0.52}
 	for _, c := range []struct {
 		used   Used
@@ -295,7 +295,7 @@ func TestOverBudgetIsSaid(t *testing.T) {
 }
 
 // A budget that cannot be enforced is refused before anything is spent.
-func TestBudgetsThatCannotBeKept(t *testing.T) {
+func TestBudgetsThatCannotBeEnforced(t *testing.T) {
 	inDollars, inTokens := signalbox.Budget{NanoUSD: 1}, signalbox.Budget{Tokens: 1}
 	help := filepath.Join(t.TempDir(), "claude")
 	for _, c := range []struct {

@@ -243,7 +243,7 @@ func TestChangesAreBounded(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhatIsNone(t *testing.T) {
+func TestOpenRefusesOtherFolders(t *testing.T) {
 	r := newRepository(t)
 	if _, err := Open(t.Context(), t.TempDir(), r.env); !errors.Is(err, ErrNone) {
 		t.Errorf("a folder: %v", err)

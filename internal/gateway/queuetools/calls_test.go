@@ -160,7 +160,7 @@ func TestQueueToolsKnowOldIDs(t *testing.T) {
 }
 
 // Content of a tool that is not text passes through unchanged.
-func TestQueueToolsHandOnWhatIsNoText(t *testing.T) {
+func TestQueueToolsPassOnNonTextContent(t *testing.T) {
 	tasks := apitest.NewToolTasks()
 	y := newFixture(t, options{tasks: tasks, agents: []agenttest.Options{}})
 	tasks.Store, tasks.Engine = y.store, y.engine

@@ -94,7 +94,7 @@ func TestChatToolTakesTurns(t *testing.T) {
 // If all waiting places are taken, the answer has exactly the seed's fields
 // in the seed's order. It is not an error, because a model should plan with
 // it.
-func TestChatToolSaysThatTheAgentIsBusy(t *testing.T) {
+func TestChatToolReportsABusyAgent(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{engine: engine.Options{MaxChats: 1}})
 		c := y.connect(era)
@@ -164,7 +164,7 @@ func TestChatToolInParallel(t *testing.T) {
 
 // A turn that takes longer than its caller waits continues and can be
 // followed by its ID, which the caller got before its client gave up.
-func TestChatToolLeavesATurnToGoOn(t *testing.T) {
+func TestChatToolTurnContinuesAfterWait(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{})
 		agent := y.agents["coder"]
@@ -308,7 +308,7 @@ func TestChatToolThatFails(t *testing.T) {
 // A long turn reports progress at every keep-alive of its stream, because
 // clients give up on silent calls. Events that do not concern the caller are
 // left out.
-func TestChatToolTellsThatItIsAlive(t *testing.T) {
+func TestChatToolReportsProgressOfLongTurns(t *testing.T) {
 	got := queuetools.ChatProgress("coder", time.Now().Add(-45*time.Second),
 		"retry: 1000\n\n",
 		"event: accepted\ndata: {\"execution\":{\"id\":\"queue-1\"},\"state\":\"pending\",\"position\":2}\n\n",

@@ -75,7 +75,7 @@ func TestQueueToolsLandWork(t *testing.T) {
 
 // A caller with the scope submit can land its own work; landing other callers' work
 // needs the scope cancel.
-func TestQueueToolsLandWorkAsFarAsOneMay(t *testing.T) {
+func TestQueueToolsLandOnlyWithRights(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret})
 	mine := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "one", Scopes: []signalbox.Scope{signalbox.ScopeTool, signalbox.ScopeSubmit, signalbox.ScopeRead}}))...)
 	task := y.worked(mine, nil)

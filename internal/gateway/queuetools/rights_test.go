@@ -70,7 +70,7 @@ func TestQueueToolsNeedRights(t *testing.T) {
 }
 
 // A token limited to some agents sees and uses only these.
-func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
+func TestQueueToolsRespectTheLimitsOfAToken(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
 	admin := y.connect(modernEra, auth(apitest.Secret)...)
 	var theirs, mine, more taskSaid
@@ -311,7 +311,7 @@ func TestQueueToolsRefuseBadInput(t *testing.T) {
 }
 
 // A planning agent can cancel tasks that it submitted, with its own token.
-func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
+func TestAgentCancelsItsOwnTasks(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	var root, child taskSaid
 	y.connect(modernEra, auth(apitest.Secret)...).call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)

@@ -202,7 +202,7 @@ func TestQueueToolsCancel(t *testing.T) {
 
 // The status of a failed task has its reason and what the task left behind;
 // the call itself is not an error.
-func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
+func TestQueueToolsReportWhyATaskFailed(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
 	var task, end taskSaid
@@ -228,7 +228,7 @@ func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
 }
 
 // The checks of a task are reported by state, without their output.
-func TestQueueToolsTellWhatChecksSaid(t *testing.T) {
+func TestQueueToolsReportChecks(t *testing.T) {
 	y := newFixture(t, options{})
 	c := y.connect(modernEra)
 	var task, end taskSaid
@@ -294,7 +294,7 @@ func TestQueueToolsReadOutputInPieces(t *testing.T) {
 
 // If the work queue is full, the model is told when to retry and what it can
 // do.
-func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
+func TestQueueToolsReportAFullQueue(t *testing.T) {
 	y := newFixture(t, options{engine: engine.Options{MaxSize: 1}})
 	c := y.connect(modernEra)
 	var runs taskSaid
@@ -422,7 +422,7 @@ func TestQueueToolsKeepTheirNames(t *testing.T) {
 
 // A call without an HTTP request, as from another kind of gateway, is told
 // where to call the tools.
-func TestQueueToolsAnswerTheDirectorsCallsAlone(t *testing.T) {
+func TestQueueToolsNeedARequest(t *testing.T) {
 	y := newFixture(t, options{agents: []agenttest.Options{}})
 	for _, tools := range []*queuetools.Tools{y.tools, queuetools.New()} {
 		if _, err := tools.Call(t.Context(), gateway.Call{Tool: "list_agents"}); signalbox.CodeOf(err) != signalbox.CodeUnavailable || !strings.Contains(err.Error(), "/mcp") {

@@ -289,7 +289,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	const addr = "127.0.0.1:1" // another process may take a port that was just free
 	c := tools(t, mcptools.Options{URL: "http://" + addr + "/mcp"})
 	if _, err := c.Tools(ctx(t)); err == nil || !strings.Contains(err.Error(), "no tool server at http://"+addr+"/mcp") {
@@ -425,7 +425,7 @@ func TestServerRestarts(t *testing.T) {
 }
 
 // Calls run concurrently in one session.
-func TestSideBySide(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	s := newServer(t, nil)
 	const n = 8
 	var all sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 
 // An invalid list is an error on one line, however long the server's answer
 // is.
-func TestListsThatAreNone(t *testing.T) {
+func TestInvalidLists(t *testing.T) {
 	for want, body := range map[string]string{
 		"what it answered is no list of tools": `"result":{"tools":"none"}`,
 		"inner trouble":                        `"error":{"code":-32603,"message":"inner\n trouble` + strings.Repeat("e", 100_000) + `"}`,
@@ -23,7 +23,7 @@ func TestListsThatAreNone(t *testing.T) {
 }
 
 // An unusable answer of a tool is not reported as a lost connection.
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	for want, body := range map[string]string{
 		"The tool x answered, but what it answered is no tool's result.": `"result":{"content":"just a text"}`,
 		"is not known. An answer was larger than 32 MiB; ask for less":   `"result":{"content":[{"type":"text","text":"` + strings.Repeat("z", 33<<20) + `"}]}`,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestWhenAnEndpointWantsToBeAskedAgain(t *testing.T) {
+func TestRetryAfterOfEndpoints(t *testing.T) {
 	const own = 3 * time.Second
 	for _, c := range []struct {
 		header, value string
@@ -37,7 +37,7 @@ func TestWhenAnEndpointWantsToBeAskedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedAgain(t *testing.T) {
+func TestWhatIsRetried(t *testing.T) {
 	for status, want := range map[int]bool{200: false, 307: false, 400: false, 401: false, 404: false, 408: true, 409: true, 422: false, 429: true, 500: true, 529: true} {
 		if got := passing(&http.Response{StatusCode: status}); got != want {
 			t.Errorf("%d: %v", status, got)
@@ -96,9 +96,9 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// TestOddMembersArePassedOver: some endpoints send parts of a text as a list, or
+// TestOddMembersAreIgnored: some endpoints send parts of a text as a list, or
 // numbers as strings.
-func TestOddMembersArePassedOver(t *testing.T) {
+func TestOddMembersAreIgnored(t *testing.T) {
 	var v struct {
 		Text  []Text
 		Count []Count

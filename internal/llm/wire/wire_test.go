@@ -64,7 +64,7 @@ func TestNamesThatPretend(t *testing.T) {
 	}
 }
 
-func TestNamesOfToolsThatAreNoMore(t *testing.T) {
+func TestNamesOfRemovedTools(t *testing.T) {
 	n := named("other")
 	if got := n.Vendor("gone"); got != "gone" || !fit.MatchString(n.Vendor("gone.too")) || n.Tool("never") != "never" {
 		t.Errorf("%q %q", got, n.Vendor("gone.too"))
