@@ -31,7 +31,7 @@ type spender struct {
 }
 
 // The usage of each answer: 6 cents, at 3 and 15 dollars per million tokens.
-var bears = model.Usage{Input: 10_000, Output: 2_000}
+var answerUsage = model.Usage{Input: 10_000, Output: 2_000}
 
 const (
 	tokensOfAnswer = 12_000
@@ -84,14 +84,14 @@ func (s *spender) answer(r model.Request) model.Reply {
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, r)
 	if !strings.Contains(r.Text, wordsForEver) {
-		return model.Reply{Text: "Hello.", Usage: bears}
+		return model.Reply{Text: "Hello.", Usage: answerUsage}
 	}
 	n := len(s.asked)
 	tool := model.Shell(fmt.Sprintf("echo step %d", n))
 	if s.kind == "llm" {
 		tool = &model.Tool{Name: "look", Input: map[string]any{"page": n}}
 	}
-	return model.Reply{Text: fmt.Sprintf("Step %d.", n), Tool: tool, Usage: bears}
+	return model.Reply{Text: fmt.Sprintf("Step %d.", n), Tool: tool, Usage: answerUsage}
 }
 
 // requests returns the requests so far.
@@ -230,8 +230,8 @@ func (s *spender) wantWithin(told *api.TokenUsage, costUSD float64, budget api.B
 	if most := budget.Tokens + int64(over)*tokensOfAnswer; budget.Tokens > 0 && (int64(n)*tokensOfAnswer > most || int64(n)*tokensOfAnswer < budget.Tokens) {
 		s.t.Errorf("%d requests of %d tokens, and the budget was %d", n, tokensOfAnswer, budget.Tokens)
 	}
-	used := api.TokenUsage{Input: int64(n * bears.Input), Output: int64(n * bears.Output)}
-	before := api.TokenUsage{Input: used.Input - int64(bears.Input), Output: used.Output - int64(bears.Output)} // the request in flight may not have been answered
+	used := api.TokenUsage{Input: int64(n * answerUsage.Input), Output: int64(n * answerUsage.Output)}
+	before := api.TokenUsage{Input: used.Input - int64(answerUsage.Input), Output: used.Output - int64(answerUsage.Output)} // the request in flight may not have been answered
 	if told == nil || *told != used && *told != before || told.Input == 0 {
 		s.t.Fatalf("it tells %+v, want %+v", told, used)
 	}

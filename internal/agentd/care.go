@@ -210,9 +210,9 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 	loses := a.FilesN > 0 || a.NestedN > 0 || how.DeleteBranch && a.N > 0
 	switch {
 	case loses && how.Seen == "":
-		return v, refuse(http.StatusConflict, "workspace_has_work", "%s would be lost with the worktree %s: send what the list has as seen to discard it all the same", a.tells(how.DeleteBranch), name)
+		return v, refuse(http.StatusConflict, "workspace_has_work", "%s would be lost with the worktree %s: send what the list has as seen to discard it all the same", a.losses(how.DeleteBranch), name)
 	case loses && how.Seen != a.Seen:
-		return v, refuse(http.StatusConflict, "workspace_has_work", "the worktree %s has changed since it was looked at: now %s would be lost with it", name, a.tells(how.DeleteBranch))
+		return v, refuse(http.StatusConflict, "workspace_has_work", "the worktree %s has changed since it was looked at: now %s would be lost with it", name, a.losses(how.DeleteBranch))
 	}
 	v = api.WorkspaceDiscarded{Name: name, Branch: w.Branch}
 	v.Bytes, _ = d.sizes.of(ctx, d.disk.worktreeDir(name))
@@ -225,8 +225,8 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 	return v, err
 }
 
-// tells lists what would be lost; commits only if the branch is deleted too.
-func (a *appraisal) tells(branch bool) string {
+// losses lists what would be lost; commits only if the branch is deleted too.
+func (a *appraisal) losses(branch bool) string {
 	var parts []string
 	if a.FilesN > 0 {
 		parts = append(parts, workspace.Counted(a.FilesN, "uncommitted file"))
@@ -289,7 +289,7 @@ func (d *Daemon) keepInterrupted(rec *record) {
 		}
 	}
 	if err = errors.Join(err, lerr); err != nil {
-		d.cfg.Logger.Warn("what an interrupted run has left could not be committed, or not compared, and stays in its worktree", "worktree", name, "error", err)
+		d.cfg.Logger.Warn("the remains of an interrupted run could not be committed or compared, and stay in its worktree", "worktree", name, "error", err)
 	}
 }
 

@@ -226,7 +226,7 @@ func (s *claudeStream) Line(line []byte) string {
 			s.refusal(e, blockText(e.Message.Content))
 		} else {
 			s.answered()
-			s.bears(e.Message.claudeAnswer)
+			s.countAnswer(e.Message.claudeAnswer)
 		}
 		return s.assistant(e)
 	case "rate_limit_event":

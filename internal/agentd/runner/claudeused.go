@@ -54,8 +54,8 @@ func (m claudeModels) tokens() (sum tokens) {
 	return sum
 }
 
-// bears counts an answer once, even if it arrives in parts.
-func (s *claudeStream) bears(a claudeAnswer) {
+// countAnswer counts an answer once, even if it arrives in parts.
+func (s *claudeStream) countAnswer(a claudeAnswer) {
 	if n := a.Usage.tokens(); n != (tokens{}) {
 		s.spent(string(a.ID), string(a.Model), n, 0)
 	}
@@ -68,7 +68,7 @@ func (s *claudeStream) streams(e claudeEvent) {
 		s.asking = true
 		s.asks()
 		s.answering = e.Event.Message
-		s.bears(s.answering)
+		s.countAnswer(s.answering)
 	case "message_delta":
 		if e.Answer == "" || e.Answer == string(s.answering.ID) {
 			a := s.answering
