@@ -49,7 +49,7 @@ func Never(ip netip.Addr) error {
 		case !to.IsValid():
 			return fmt.Errorf("it is not an address")
 		case to.IsLinkLocalUnicast() || isMetadata(to):
-			return fmt.Errorf("%s is a link-local or cloud metadata address, where nobody may be asked", to)
+			return fmt.Errorf("%s is a link-local or cloud metadata address, which must never be contacted", to)
 		case to.IsUnspecified() || to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 			return fmt.Errorf("%s is not the address of a host", to)
 		}

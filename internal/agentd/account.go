@@ -148,7 +148,7 @@ func (d *Daemon) askLimits(ctx context.Context, home string, task map[string]str
 	}
 	windows, err := d.ask(ctx, q, home, d.buildEnv(home, q.Env, task))
 	if err != nil {
-		d.cfg.Logger.Info("the limits of the account are not known before a run hears them", "asked", strings.Join(q.Argv, " "), "error", err)
+		d.cfg.Logger.Info("the account's limits are unknown until a run reports them", "asked", strings.Join(q.Argv, " "), "error", err)
 	}
 	return windows
 }
@@ -218,7 +218,7 @@ func (r *run) hear(h runner.Heard) {
 func (r *run) uses(u runner.Used) {
 	err := r.change(func(rec *record) { rec.TokenUsage, rec.CostUSD = &u.Tokens, u.USD })
 	if err != nil {
-		r.d.cfg.Logger.Error("what a run has used could not be stored", "task", r.record().TaskID, "error", err)
+		r.d.cfg.Logger.Error("the usage of a run could not be stored", "task", r.record().TaskID, "error", err)
 	}
 }
 

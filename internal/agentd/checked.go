@@ -45,7 +45,7 @@ func (d *Daemon) checkTask(t *api.AgentTask) *refusal {
 	case d.runner.Inside():
 		return invalid("checks cannot be used with a %s agent: its runs work in no folder", d.cfg.Kind)
 	case t.Director != "" && t.EnvBy != string(signalbox.EnvByAdmin) && d.cfg.Checks.From != signalbox.ChecksOfEveryone:
-		return invalid("checks are commands for the agent's host, and may be given by admins alone at this agent: who runs it allows others with agent.task_checks, and may name checks of its own in agent.checks")
+		return invalid("checks are commands for the agent's host, and only admins may give them at this agent: its operator can allow others with agent.task_checks, and configure checks in agent.checks")
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (r *run) runChecked(p runDirs, c checking) outcome {
 			return v
 		}
 		if err := r.change(func(rec *record) { rec.Checks = c.said }); err != nil {
-			r.d.cfg.Logger.Error("what the checks of a run said could not be stored", "task", r.record().TaskID, "error", err)
+			r.d.cfg.Logger.Error("the check results of a run could not be stored", "task", r.record().TaskID, "error", err)
 		}
 		r.nextTurn(failureTurn(&said, c.list), v.out)
 	}

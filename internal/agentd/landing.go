@@ -89,7 +89,7 @@ func (d *Daemon) landed(ctx context.Context, repo *workspace.Repo, name string) 
 		}
 		past, err := loadLandings(f)
 		if err != nil {
-			d.cfg.Logger.Warn("what has landed of a worktree is not known", "error", err)
+			d.cfg.Logger.Warn("which work of a worktree has landed is unknown", "error", err)
 			continue
 		}
 		for _, p := range past {
@@ -320,7 +320,7 @@ func (d *Daemon) clearLandings() {
 			}
 		}
 		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-			d.cfg.Logger.Warn("what an interrupted landing has left cannot be removed", "folder", dir, "error", err)
+			d.cfg.Logger.Warn("the remains of an interrupted landing cannot be removed", "folder", dir, "error", err)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (d *Daemon) placeOf(t *api.AgentTask, project string) (p place, ref *refusa
 			return p, invalid("workspace is clone, and neither repo nor workspace.repo of this agent says of what")
 		}
 		if t.Repo != "" && !d.mayClone(t.Repo) {
-			return p, invalid("repo: this agent may not clone %s: who runs it allows addresses with workspace.repos", t.Repo)
+			return p, invalid("repo: this agent may not clone %s: its operator can allow addresses with workspace.repos", t.Repo)
 		}
 		if t.Repo != "" && t.Base == "" && t.Repo != d.cfg.Workspace.Repo {
 			p.base = "" // the configured base belongs to another repository

@@ -158,7 +158,7 @@ func (p *puller) failed(ctx context.Context, tries *int, what string, err error)
 func Cure(err error, name string) string {
 	switch client.Code(err) {
 	case "unauthorized", "forbidden":
-		return fmt.Sprintf("give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create %s --agent %s", name, name)
+		return fmt.Sprintf("give this agent a token of its own in SIGNALBOX_TOKEN; an admin of the director creates it with: signalbox tokens create %s --agent %s", name, name)
 	case "conflict":
 		return "give this agent another --name, or stop the one that has it"
 	}

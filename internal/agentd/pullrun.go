@@ -256,7 +256,7 @@ func (p *puller) sendUntilTaken(q api.PullAsk, rep api.PullReport) {
 // idempotent.
 func (r *run) reported() {
 	if err := r.change(func(rec *record) { rec.Reported = true }); err != nil {
-		r.d.cfg.Logger.Error("that a run was reported could not be stored", "task", r.record().TaskID, "error", err)
+		r.d.cfg.Logger.Error("the acknowledgement of a run's end could not be stored", "task", r.record().TaskID, "error", err)
 	}
 	r.markEndKnown()
 }

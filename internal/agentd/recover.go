@@ -190,7 +190,7 @@ func (d *Daemon) maintain() {
 	d.maintainMu.Lock()
 	defer d.maintainMu.Unlock()
 	if err := errors.Join(d.checkpoint(), d.forget(forgetBatch)); err != nil {
-		d.cfg.Logger.Error("old runs could not be put in order", "error", err)
+		d.cfg.Logger.Error("old runs could not be cleaned up", "error", err)
 	}
 	if time.Since(d.tidied) >= tidyEvery {
 		d.tidied = time.Now()

@@ -215,7 +215,7 @@ func (d *Daemon) tidyMirrors(unused time.Duration) {
 			continue
 		}
 		if err := d.tidyMirror(ctx, dirs[i]); err != nil {
-			d.cfg.Logger.Warn("a mirror that may be of no use stays", "repo", m.Repo, "error", err)
+			d.cfg.Logger.Warn("a possibly unused mirror was kept", "repo", m.Repo, "error", err)
 		}
 	}
 }

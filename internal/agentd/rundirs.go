@@ -361,7 +361,7 @@ func (d *Daemon) checkEnvBy(t *api.AgentTask) *refusal {
 		return nil
 	}
 	if name := signalbox.EnvNotAllowed(d.cfg.TaskEnv, t.Env); name != "" {
-		return invalid("env.%s may be set by admins alone at this agent: who runs it allows names to others with agent.task_env", name)
+		return invalid("only admins may set env.%s at this agent: its operator can allow names to others with agent.task_env", name)
 	}
 	return nil
 }

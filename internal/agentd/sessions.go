@@ -87,7 +87,7 @@ func (r *run) rememberNamed(p runDirs) {
 		err = replaceFile(r.d.disk.sessionPath(rec.SessionID), b) // after a power cut the conversation starts again
 	}
 	if err != nil {
-		r.d.cfg.Logger.Error("a conversation could not be remembered", "session", rec.SessionID, "error", err)
+		r.d.cfg.Logger.Error("a conversation could not be stored", "session", rec.SessionID, "error", err)
 	}
 }
 

@@ -171,7 +171,7 @@ func (s *stdio) noteSession() {
 	}
 	err := s.r.d.disk.saveSession(rec.SessionID, session{CLI: s.session, Home: s.dirs.home, Dir: s.dirs.dir})
 	if err != nil {
-		s.r.d.cfg.Logger.Error("a conversation could not be remembered", "session", rec.SessionID, "error", err)
+		s.r.d.cfg.Logger.Error("a conversation could not be stored", "session", rec.SessionID, "error", err)
 	}
 }
 

@@ -206,7 +206,7 @@ func (d *Daemon) clearTerminals() error {
 			_ = json.Unmarshal(b, &who) // for a torn file the mark is enough
 		}
 		if err := proc.Clear(who, d.cfg.KillGrace); err != nil {
-			d.cfg.Logger.Error("a terminal of before the restart is still alive", "terminal", f.Name(), "error", err)
+			d.cfg.Logger.Error("a terminal from before the restart is still alive", "terminal", f.Name(), "error", err)
 			continue
 		}
 		os.Remove(d.disk.terminalPath(f.Name()))

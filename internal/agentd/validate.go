@@ -142,7 +142,7 @@ func (d *Daemon) projectDir(p *api.Project) (string, error) {
 		return real, nil
 	}
 	// A folder outside of the roots gets the same error as a missing one.
-	return "", fieldError("there is no folder " + p.Path + " in what this agent may use")
+	return "", fieldError("there is no folder " + p.Path + " that this agent may use")
 }
 
 func within(roots []string, path string) bool {

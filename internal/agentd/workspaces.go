@@ -264,7 +264,7 @@ func (r *run) setUp(ctx context.Context, repo, tree *workspace.Repo, p runDirs) 
 		return err
 	}
 	if len(refused) > 0 {
-		r.logNote("not carried over, because git does not ignore them and they could be committed: %s", strings.Join(refused, ", "))
+		r.logNote("not copied, because git does not ignore them and they could be committed: %s", strings.Join(refused, ", "))
 	}
 	for _, command := range c.Setup {
 		if err := r.setUpCommand(command, p); err != nil {
@@ -330,7 +330,7 @@ func (r *run) watch(p runDirs) *watched {
 		}
 	}
 	if !errors.Is(err, workspace.ErrNone) && ctx.Err() == nil {
-		r.logNote("what this run changes cannot be found out: %v", err)
+		r.logNote("the changes of this run cannot be determined: %v", err)
 	}
 	os.RemoveAll(r.objects())
 	return nil
@@ -366,7 +366,7 @@ func (r *run) changes(w *watched, p runDirs) *api.Changes {
 	defer cancel()
 	c, err := r.readChanges(ctx, w, p)
 	if err != nil {
-		r.logNote("what this run changed cannot be found out: %v", err)
+		r.logNote("the changes of this run cannot be determined: %v", err)
 		return nil
 	}
 	return c
@@ -403,7 +403,7 @@ func (d *Daemon) tidyWorktrees(spare int) {
 	names := d.disk.worktreeNames()
 	for _, name := range names[min(spare, len(names)):] {
 		if err := d.tidyWorktree(name); err != nil {
-			d.cfg.Logger.Warn("a worktree that may be of no use stays", "worktree", name, "error", err)
+			d.cfg.Logger.Warn("a possibly unused worktree was kept", "worktree", name, "error", err)
 		}
 	}
 }

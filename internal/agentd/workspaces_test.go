@@ -115,7 +115,7 @@ func TestFolderChangesAreReported(t *testing.T) {
 		t.Errorf("after a restart: %+v", got)
 	}
 	plain := start(t, command(t, "echo", "x"))
-	if s := plain.end(plain.submit(api.AgentTask{Prompt: "x"}).TaskID); s.Changes != nil || strings.Contains(s.Note, "found out") {
+	if s := plain.end(plain.submit(api.AgentTask{Prompt: "x"}).TaskID); s.Changes != nil || strings.Contains(s.Note, "cannot be determined") {
 		t.Errorf("a folder in no repository: %+v", s)
 	}
 }

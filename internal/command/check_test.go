@@ -100,7 +100,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		"a relative cwd":      {toolconf.CommandTool{Command: "x", Cwd: "here"}, "cwd: here is not an absolute path"},
 		"cwd outside":         {toolconf.CommandTool{Command: "x", Cwd: "/", CwdRoot: cwd}, "cwd: / lies outside of cwdRoot"},
 		"schema of an array":  {toolconf.CommandTool{Command: "x", InputSchema: []byte(`{"type":"array"}`)}, `inputSchema: its type is "array"`},
-		"no schema":           {toolconf.CommandTool{Command: "x", InputSchema: []byte(`[]`)}, "inputSchema: it has to be a JSON object"},
+		"no schema":           {toolconf.CommandTool{Command: "x", InputSchema: []byte(`[]`)}, "inputSchema: it must be a JSON object"},
 		"not even JSON":       {toolconf.CommandTool{Command: "x", InputSchema: []byte(`{`)}, "inputSchema: it is not JSON"},
 		"a bad type":          {toolconf.CommandTool{Command: "x", InputSchema: []byte(`{"properties":{"a":{"type":7}}}`)}, "inputSchema: it is not a JSON Schema"},
 		"a circle":            {toolconf.CommandTool{Command: "x", InputSchema: []byte(`{"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"$ref":"#/$defs/a"}},"properties":{"x":{"$ref":"#/$defs/a"}}}`)}, "leads back to itself"},

@@ -146,7 +146,7 @@ func runnable(path string) error {
 	_, err := exec.LookPath(path) // it has a slash, so PATH is not searched
 	switch {
 	case err == nil && !regular(path):
-		return fmt.Errorf("%s is no file that can be run: it is a pipe, a socket or a device", path)
+		return fmt.Errorf("%s cannot be run: it is a pipe, a socket or a device", path)
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.EISDIR):
@@ -185,11 +185,11 @@ func notStarted(err error, path, dir string) error {
 	case errors.Is(err, syscall.ENOEXEC) && first == "":
 		return fmt.Errorf("%s is empty: there is nothing to run", path)
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s is no program that this system can run: a script needs a first line such as #!/bin/sh", path)
+		return fmt.Errorf("%s is not a program that this system can run: a script needs a first line such as #!/bin/sh", path)
 	case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(first, "#!"):
-		return fmt.Errorf("%s cannot be started: its interpreter %s is not there (first line of the script)", path, interpreter(first))
+		return fmt.Errorf("%s cannot be started: its interpreter %s does not exist (first line of the script)", path, interpreter(first))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s cannot be started: the loader that it names is not there", path)
+		return fmt.Errorf("%s cannot be started: the loader that it names does not exist", path)
 	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(first, "#!"):
 		return fmt.Errorf("%s cannot be started: its interpreter %s may not be run", path, interpreter(first))
 	case errors.Is(err, syscall.E2BIG):

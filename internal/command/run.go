@@ -254,7 +254,7 @@ func (u *run) end(why ending) Outcome {
 	if err != nil {
 		u.unkillable(&o, why, err)
 	} else if exit.Held {
-		u.t.log.Warn("somebody who is not known to be of a command's run keeps an output of it open", "tool", u.t.conf.Name, "mark", u.r.Mark)
+		u.t.log.Warn("a process that is not known to belong to a command's run keeps an output of it open", "tool", u.t.conf.Name, "mark", u.r.Mark)
 	}
 	u.freeBox(&o)
 	return o

@@ -36,7 +36,7 @@ func compileSchema(raw []byte) (*schema, error) {
 	}
 	var ok bool
 	if s.root, ok = v.(map[string]any); !ok {
-		return nil, errors.New("it has to be a JSON object")
+		return nil, errors.New("it must be a JSON object")
 	}
 	switch s.root["type"] {
 	case "object":

@@ -244,7 +244,7 @@ func (u *run) takeBox() error {
 	t := u.t
 	if t.host == nil {
 		if t.sandbox.Required {
-			return errors.New("the sandbox that this tool requires cannot be had: this process bounds no programs")
+			return errors.New("the sandbox that this tool requires is not available: this process confines no programs")
 		}
 		return nil
 	}
@@ -273,7 +273,7 @@ func (u *run) freeBox(o *Outcome) {
 		}
 		return
 	}
-	u.t.log.Error("the place of a command's run is not used again", "tool", u.t.conf.Name, "mark", u.r.Mark, "error", err)
+	u.t.log.Error("the box of a command's run is not reused", "tool", u.t.conf.Name, "mark", u.r.Mark, "error", err)
 	if alive, _ := u.box.Alive(); len(alive) > 0 && o.Still == nil {
 		o.Alive, o.Still = alive, u.aliveInBox
 	}
@@ -295,7 +295,7 @@ func (u *run) unkillable(o *Outcome, why ending, err error) {
 		o.Reason, o.Message = signalbox.ReasonAgentError, "the command's run could not be ended"
 	}
 	o.Message += fmt.Sprintf("\nProcesses %v of it live on after SIGKILL: they hang in the system.", o.Alive)
-	u.t.log.Error("processes of a command's run live on after SIGKILL", "tool", u.t.conf.Name, "mark", u.r.Mark, "pids", o.Alive)
+	u.t.log.Error("processes of a command's run are still alive after SIGKILL", "tool", u.t.conf.Name, "mark", u.r.Mark, "pids", o.Alive)
 }
 
 // Texts of the seed async-task-queue.

@@ -129,8 +129,8 @@ type Job struct {
 // Account configures how an account is shared.
 type Account struct {
 	// ReserveSchedules and ReserveAgents reserve the rest of the account for people: at
-	// or above this use of its fullest window, in percent, 1 to 100, no task of a schedule, or an
-	// agent is claimed. 0 (default): no reserve.
+	// or above this use of its fullest window, in percent, 1 to 100, no task of a schedule, or of an
+	// agent, is claimed. 0 (default): no reserve.
 	ReserveSchedules, ReserveAgents int
 }
 

@@ -137,7 +137,7 @@ func (f *follower) take(ctx context.Context) {
 		return
 	}
 	if err := f.Take(ctx, slices.Clone(f.jobs)); err != nil {
-		f.say(ctx, "not all jobs of the configuration were taken up; trying again", err)
+		f.say(ctx, "not all jobs of the configuration were applied; retrying", err)
 		return
 	}
 	f.due, f.said = false, ""
@@ -147,7 +147,7 @@ func (f *follower) complain(err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = Problems{{Where: f.path, Text: "the file is gone"}}
 	}
-	f.say(context.Background(), "the configuration was not taken up; the jobs stay as they were", err)
+	f.say(context.Background(), "the configuration was not applied; the jobs are unchanged", err)
 }
 
 // say logs a mistake once.

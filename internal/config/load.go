@@ -254,7 +254,7 @@ func loadFlags(c *Config, src Sources) Problems {
 	for _, flag := range src.Flags {
 		x := all.find(flag.Key)
 		if x == nil || x.set == nil && x.tell == nil {
-			panic("config: flag " + flag.Name + " sets " + flag.Key + ", which is no key")
+			panic("config: flag " + flag.Name + " sets " + flag.Key + ", which is not a key")
 		}
 		v := src.untyped("")
 		if len(flag.Values) > 0 {

@@ -47,7 +47,7 @@ func EnsureSecret(path string) (string, error) {
 func ownSecret(path string) (string, error) {
 	secret, info, err := readSecret(path)
 	if err == nil && !Own(path, info) {
-		return "", fmt.Errorf("%s belongs to another user, who knows what is in it: remove it, and see that nobody else can write to its folder", path)
+		return "", fmt.Errorf("%s belongs to another user, who knows its content: remove it, and make sure that nobody else can write to its folder", path)
 	}
 	return secret, err
 }
@@ -211,7 +211,7 @@ func untrusted(path string, data []byte, root node, home string) (*Untrusted, er
 		return nil, nil
 	}
 	if home == "" {
-		return nil, errors.New("there is no folder to note in that it is trusted: neither HOME nor " + HomeEnv + " is set")
+		return nil, errors.New("there is no folder in which to record the trust: neither HOME nor " + HomeEnv + " is set")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -18,7 +18,7 @@ type Host struct{ o Options }
 // for is not available.
 func Open(o Options) (*Host, error) {
 	if m := o.Method; m != "" && m != "auto" {
-		return nil, fmt.Errorf("confine: method %s cannot be had on %s", m, runtime.GOOS)
+		return nil, fmt.Errorf("confine: method %s is not available on %s", m, runtime.GOOS)
 	}
 	return &Host{o: o}, nil
 }
@@ -39,7 +39,7 @@ func (h *Host) Report() Report {
 // none.
 func (h *Host) Take(_ Limits, s Sandbox) (*Box, error) {
 	if s.On && s.Required {
-		return nil, fmt.Errorf("the sandbox is required and cannot be had: there is none on %s", runtime.GOOS)
+		return nil, fmt.Errorf("the sandbox is required and not available: there is none on %s", runtime.GOOS)
 	}
 	return &Box{}, nil
 }

@@ -104,7 +104,7 @@ func (h *Host) choose(s Sandbox) (string, error) {
 	}
 	reason := strings.Join(why, "; ")
 	if s.Required {
-		return "", fmt.Errorf("the sandbox is required and cannot be had: %s", reason)
+		return "", fmt.Errorf("the sandbox is required and not available: %s", reason)
 	}
 	h.warned.Do(func() {
 		h.o.Log.Warn("Commands run without the sandbox they ask for", "reason", reason)

@@ -49,7 +49,7 @@ func (h *Host) setUp() error {
 		h.method = byV2
 	}
 	if m := h.o.Method; m != "" && m != "auto" && m != h.method {
-		err := fmt.Errorf("confine: method %s cannot be had: %s", m, strings.Join(h.detail, "; "))
+		err := fmt.Errorf("confine: method %s is not available: %s", m, strings.Join(h.detail, "; "))
 		err = errors.Join(err, h.removeAll())
 		h.unlock()
 		return err

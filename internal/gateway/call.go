@@ -258,7 +258,7 @@ func checkArguments(c *Call) error {
 func jsonKind(raw json.RawMessage) string {
 	switch c := raw[0]; {
 	case !json.Valid(raw):
-		return "text that is no JSON"
+		return "text that is not JSON"
 	case c == '[':
 		return "an array"
 	case c == '"':

@@ -153,7 +153,7 @@ func TestArgumentsMustBeObject(t *testing.T) {
 			t.Errorf("%q arrives as %q, %v", in, seen, err)
 		}
 	}
-	for in, kind := range map[string]string{`[1]`: "an array", `"a"`: "a string", `1`: "a number", `true`: "a boolean", `{"a"`: "no JSON", `{} {}`: "no JSON", `nonsense`: "no JSON", "{\"a\":\"\xff\"}": "UTF-8"} {
+	for in, kind := range map[string]string{`[1]`: "an array", `"a"`: "a string", `1`: "a number", `true`: "a boolean", `{"a"`: "not JSON", `{} {}`: "not JSON", `nonsense`: "not JSON", "{\"a\":\"\xff\"}": "UTF-8"} {
 		_, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Arguments: json.RawMessage(in)})
 		if code(t, err) != signalbox.CodeValidation || !strings.Contains(err.Error(), kind) {
 			t.Errorf("%q: %v", in, err)

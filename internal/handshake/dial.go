@@ -128,7 +128,7 @@ func (p *Prover) check(conn net.Conn, req *http.Request, q api.ProveRequest) err
 	if errors.As(err, &broken) || (limited.N > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))) {
 		return err // the connection broke: the other end may be stopping or starting
 	}
-	return &UnprovedError{q.Address, "what it answers is no HTTP"}
+	return &UnprovedError{q.Address, "its answer is not HTTP"}
 }
 
 func (p *Prover) judge(resp *http.Response, body []byte, left int, q api.ProveRequest) error {
@@ -150,7 +150,7 @@ func (p *Prover) judge(resp *http.Response, body []byte, left int, q api.ProveRe
 	case json.Unmarshal(body, &proof) != nil || !hmac.Equal([]byte(p.key.code(acceptor, q.Nonce, q.Address)), []byte(proof.MAC)):
 		return &UnprovedError{q.Address, "its proof is wrong"}
 	case left > 0:
-		return &UnprovedError{q.Address, "it says more than it was asked"}
+		return &UnprovedError{q.Address, "it sends more than the proof"}
 	case resp.Close:
 		return errors.New("it closes the connection")
 	}

@@ -133,7 +133,7 @@ func (r *run) list(ctx context.Context) error {
 	}
 	tools, err := r.l.Tools.Tools(ctx)
 	if err != nil && r.known != nil && ctx.Err() == nil {
-		r.log.Warn("the tools could not be listed anew; the run goes on with those it has", "error", err)
+		r.log.Warn("the tools could not be listed again; the run continues with the last list", "error", err)
 		return nil
 	}
 	if err != nil {

@@ -101,7 +101,7 @@ func (s *Store) Load(session string) ([]Message, error) {
 	var messages []Message
 	switch {
 	case !info.Mode().IsRegular():
-		err = errors.New("it is no plain file") // reading a pipe would block for ever
+		err = errors.New("it is not a regular file") // reading a pipe would block for ever
 	case info.Size() > maxStored:
 		err = fmt.Errorf("it has %d bytes, %d at most", info.Size(), maxStored)
 	default:

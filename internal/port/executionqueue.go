@@ -51,7 +51,7 @@ func (s *stamp) UnmarshalJSON(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no time", text)
+	return fmt.Errorf("%q is not a time", text)
 }
 
 // executionQueue reads the keys of an execution queue and leaves them
@@ -200,7 +200,7 @@ func valuesOf(ctx context.Context, c rueidis.Client, key string, most int64) ([]
 func executionTask(key, value string) (t api.ExportedTask, why string, err error) {
 	var e execution
 	if err := json.Unmarshal([]byte(value), &e); err != nil {
-		return t, "it is no execution: " + err.Error(), nil //nolint:nilerr // reported and skipped: the others are imported
+		return t, "it is not an execution: " + err.Error(), nil //nolint:nilerr // reported and skipped: the others are imported
 	}
 	agent, running := strings.CutPrefix(key, keyRunning)
 	if !running {

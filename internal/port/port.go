@@ -53,7 +53,7 @@ func Open(source string) (Source, error) {
 	case info.IsDir():
 		return workQueue(source)
 	case !info.Mode().IsRegular():
-		return Source{}, fmt.Errorf("%s is no file: give what it carries on standard input, with - in its place", source)
+		return Source{}, fmt.Errorf("%s is not a regular file: give its content on standard input, with - in its place", source)
 	case filepath.Base(source) == ".tasksQueue":
 		return tasksQueue(source), nil
 	}

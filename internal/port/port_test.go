@@ -163,7 +163,7 @@ func TestInvalidSources(t *testing.T) {
 	dir := t.TempDir()
 	for source, want := range map[string]string{
 		filepath.Join(dir, "missing"): "there is no", dir: "no folder pending or dispatched",
-		write(t, dir, "x.json", `[{"a":`): "is no .tasksQueue", "redis://%zz": "cannot be read", "redis://:secret@127.0.0.1:1/0": "cannot connect",
+		write(t, dir, "x.json", `[{"a":`): "is not a .tasksQueue", "redis://%zz": "cannot be read", "redis://:secret@127.0.0.1:1/0": "cannot connect",
 	} {
 		_, _, err := all(t, source)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

@@ -112,7 +112,7 @@ func readTask(path string) (t queuedTask, why string) {
 	case err != nil:
 		return t, err.Error()
 	case !info.Mode().IsRegular():
-		return t, "it is no file"
+		return t, "it is not a file"
 	case info.Size() > maxFile:
 		return t, "it is too large for a task"
 	}
@@ -121,7 +121,7 @@ func readTask(path string) (t queuedTask, why string) {
 		return t, err.Error()
 	}
 	if err := json.Unmarshal(data, &t); err != nil {
-		return t, "it is no JSON of a task: " + err.Error()
+		return t, "it is not the JSON of a task: " + err.Error()
 	}
 	if t.QueueID == "" || t.Prompt == "" || t.CreatedAt.IsZero() {
 		return t, "it has no queue_id, prompt or created_at"
@@ -197,7 +197,7 @@ func tasksQueue(path string) Source {
 			where := fmt.Sprintf("%s: entry %d", path, i+1)
 			var a asyncTask
 			if err := json.Unmarshal(raw, &a); err != nil {
-				to.Bad(where, "it is no task: "+err.Error())
+				to.Bad(where, "it is not a task: "+err.Error())
 				continue
 			}
 			t, why, err := a.task()
@@ -229,7 +229,7 @@ func readEntries(path string) (entries []json.RawMessage, err error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return nil, fmt.Errorf("%s is no .tasksQueue: want a JSON array of tasks: %w", path, err)
+		return nil, fmt.Errorf("%s is not a .tasksQueue: want a JSON array of tasks: %w", path, err)
 	}
 	return entries, nil
 }
@@ -261,7 +261,7 @@ func (a *asyncTask) task() (t api.ExportedTask, why string, err error) {
 			t.Message = *a.Error
 		}
 	default:
-		return t, fmt.Sprintf("%q is no status of a task", a.Status), nil
+		return t, fmt.Sprintf("%q is not the status of a task", a.Status), nil
 	}
 	return t, "", request(&t, r)
 }

@@ -100,7 +100,7 @@ func explain(data []byte, f *fault) error {
 	case bad != nil:
 		return &Error{What: "is not valid JSON"}
 	case !jsontext.Value(data).IsValid(repeated): // encoding/json replaces these by U+FFFD: the stored text would differ from the sent one
-		return &Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
+		return &Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is not a character"}
 	}
 	path := ""
 	for _, step := range slices.Backward(f.steps) {

@@ -55,7 +55,7 @@ func reference(data []byte) (any, error) {
 		return nil, &strictjson.Error{What: "is not valid JSON"}
 	}
 	if halfSurrogate(data) {
-		return nil, &strictjson.Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
+		return nil, &strictjson.Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is not a character"}
 	}
 	dec := json.NewDecoder(strings.NewReader(string(data)))
 	dec.UseNumber()

@@ -317,7 +317,7 @@ func (s *section) listedTimeout(to *time.Duration) {
 	s.duration(&exact, 0, longestRun, "timeoutMs")
 	s.duration(&loose, 0, longestRun, "timeout")
 	if exact >= 0 && loose >= 0 && loose != exact {
-		s.problem(s.pairs["timeout"].Line, s.sub("timeout"), "it says another time than timeoutMs, which stands at "+s.where(s.pairs["timeoutMs"].Line)+": give one of them")
+		s.problem(s.pairs["timeout"].Line, s.sub("timeout"), "it differs from timeoutMs, which is at "+s.where(s.pairs["timeoutMs"].Line)+": give one of them")
 	}
 	if *to = exact; exact < 0 {
 		*to = max(loose, 0)

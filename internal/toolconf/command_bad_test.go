@@ -131,7 +131,7 @@ tools: [{name: x, command: y}]
 			`a.yaml:8: openapiSpecs.signalbox: want another name: signalbox is what Signalbox's own tools stand under`,
 			`b.json:2: tools.one: there is already another tool of that name, at a.yaml:2: give one of them another name, or switch it off with enabled: false`,
 			`b.json:4: tools.three: there is already a tool of that name, at b.json:3: give one of them another name`,
-			`b.json:6: tools.times.timeout: it says another time than timeoutMs, which stands at b.json:6: give one of them`,
+			`b.json:6: tools.times.timeout: it differs from timeoutMs, which is at b.json:6: give one of them`,
 			`b.json:7: tools.args.args[0]: want a text, got a section`,
 			`b.json:7: tools.args.args[1]: the environment variable NOT_SET is not set`,
 			`b.json:8: maxParallelTasks: it is the same as maxConcurrent, which stands at b.json:8: give one of them`,

@@ -125,7 +125,7 @@ func (e *listError) Error() string {
 	} else {
 		text += "."
 	}
-	return text + " A list that guards nothing is not gone on with: correct the name, remove it, or start the server that has the tool"
+	return text + " The run stops, because such a list guards nothing: correct the name, remove it, or start the server that has the tool"
 }
 
 // check returns an error if an entry of the agent's lists matches none of the
@@ -227,7 +227,7 @@ func toolsHint(err error) string {
 	}
 	switch refused.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return "give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create NAME --agent NAME. Or set agent.llm.tools to none for an agent without tools"
+		return "give this agent a token of its own in SIGNALBOX_TOKEN; an admin of the director creates it with: signalbox tokens create NAME --agent NAME. Or set agent.llm.tools to none for an agent without tools"
 	case http.StatusNotFound:
 		return "give the director tools (signalbox up --tools FILE), or set agent.llm.tools to auto or none"
 	}

@@ -15,7 +15,7 @@ import (
 
 // ErrForeign says that a folder is no longer a worktree of the repository it was made from:
 // a run has replaced it.
-var ErrForeign = errors.New("it is no worktree of its repository any more")
+var ErrForeign = errors.New("it is no longer a worktree of its repository")
 
 // OpenWorktree opens a worktree of the repository. It refuses a link and a folder that names
 // another repository or worktree, because git would write there.
@@ -65,7 +65,7 @@ func (r *Repo) stillThere() error {
 func RealFolder(dir string) error {
 	st, err := os.Lstat(dir)
 	if err == nil && !st.IsDir() {
-		err = fmt.Errorf("%w: %s is no folder but a link or file", ErrForeign, dir)
+		err = fmt.Errorf("%w: %s is a link or a file, not a folder", ErrForeign, dir)
 	}
 	return err
 }

@@ -198,7 +198,7 @@ func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried,
 	defer into.Close()
 	for _, pattern := range patterns {
 		if !signalbox.ValidPathPattern(pattern) {
-			return carried, refused, fmt.Errorf("workspace.carry: %q is no pattern of files in the repository", pattern)
+			return carried, refused, fmt.Errorf("workspace.carry: %q is not a pattern of files in the repository", pattern)
 		}
 		names, err := fs.Glob(from.FS(), path.Clean(pattern))
 		if err != nil {

@@ -18,7 +18,7 @@ func TestAttackAgentNameResolvesToMetadataAddress(t *testing.T) {
 			h := newFixture(t)
 			h.put(signalbox.Agent{Name: "moved", Kind: "demo", URL: "http://agent.evil.example:1", Slots: 1}, "")
 			h.start()
-			h.await("it is refused", func() bool { return strings.Contains(h.live("moved").Message, "nobody may be asked") })
+			h.await("it is refused", func() bool { return strings.Contains(h.live("moved").Message, "must never be contacted") })
 			h.stop()
 			if names.Asked() == 0 {
 				t.Error("its name was not looked up")

@@ -51,7 +51,7 @@ func TestMetadataAddressesAreRefused(t *testing.T) {
 	h.start()
 	for i := range 5 {
 		name := "m" + strconv.Itoa(i)
-		h.await(name+" is refused", func() bool { return strings.Contains(h.live(name).Message, "nobody may be asked") })
+		h.await(name+" is refused", func() bool { return strings.Contains(h.live(name).Message, "must never be contacted") })
 	}
 }
 

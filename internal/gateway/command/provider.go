@@ -237,5 +237,5 @@ func (p *provider) stillAlive() error {
 	if len(alive) == 0 {
 		return nil
 	}
-	return fmt.Errorf("processes %v of commands live on after SIGKILL: they hang in the system", alive)
+	return fmt.Errorf("processes %v of commands are still alive after SIGKILL: they hang in the kernel", alive)
 }

@@ -288,7 +288,7 @@ func (s *server) watch(tool gateway.Tool) (ok bool) {
 	}
 	defer func() {
 		if why := recover(); why != nil {
-			s.log.Warn("the headers of a tool are not compared with its arguments: its schema is against their rules", "tool", tool.Name, "why", why)
+			s.log.Warn("the headers of a tool are not compared with its arguments: its schema violates their rules", "tool", tool.Name, "why", why)
 			ok = false
 		}
 	}()

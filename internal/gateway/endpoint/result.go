@@ -220,7 +220,7 @@ func eventOf(message []byte) []byte {
 	return append(append(append(event, "event: message\ndata: "...), message...), "\n\n"...)
 }
 
-var errNotAStream = errors.New("endpoint: the answer is no stream of events")
+var errNotAStream = errors.New("endpoint: the answer is not a stream of events")
 
 func (a *answer) write(b []byte) (int, error) {
 	a.extendDeadline()

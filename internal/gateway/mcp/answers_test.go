@@ -80,11 +80,11 @@ func TestGarbageOnStdoutIsSkippedUpToLimit(t *testing.T) {
 	h := ready(t, child("raw", "API_KEY=hunter2hunter2"), mcp.Options{})
 	h.must("a", do("garbage", map[string]any{"Size": 900}))
 	h.must("a", do("garbage", map[string]any{"Size": 900}))
-	if n := strings.Count(h.log.String(), "skipped what is no MCP message"); n != 10 {
+	if n := strings.Count(h.log.String(), "skipped text that is not an MCP message"); n != 10 {
 		t.Errorf("%d lines logged, want 5 for each call", n)
 	}
 	msg := h.fails(signalbox.CodeToolLost, "a", do("garbage", map[string]any{"Size": 1000}))
-	if !strings.Contains(msg, "other things than MCP messages") {
+	if !strings.Contains(msg, "text other than MCP messages") {
 		t.Error(msg)
 	}
 	if strings.Contains(h.log.String(), "hunter2") {
@@ -109,7 +109,7 @@ func TestServerWithTooManyRequestsIsEnded(t *testing.T) {
 		h.must("a", do("args", nil))
 	}
 	msg := h.fails(signalbox.CodeToolLost, "a", ask(20_000))
-	if !strings.Contains(msg, "asks more than 1000 things") {
+	if !strings.Contains(msg, "sends more than 1000 requests") {
 		t.Error(msg)
 	}
 	h.until(func(s gateway.Server) bool { return s.Restarts == 1 && s.State == gateway.StateReady })

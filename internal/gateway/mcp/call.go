@@ -207,7 +207,7 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	}
 	var unsent *net.OpError
 	if errors.As(err, &unsent) && unsent.Op == "dial" {
-		return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "The server %q could not be asked: %s.", i.p.server.Name, i.explain(err))
+		return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "The server %q could not be reached: %s.", i.p.server.Name, i.explain(err))
 	}
 	return gateway.Result{}, i.unknown(i.explain(err))
 }
@@ -281,7 +281,7 @@ func (i *instance) result(raw json.RawMessage) (gateway.Result, error) {
 		content = json.RawMessage("[]")
 	}
 	if content[0] != '[' {
-		return failed("answered with content that is no list")
+		return failed("answered with content that is not a list")
 	}
 	return gateway.Result{Content: content, Structured: notNull(p.Structured), Meta: notNull(p.Meta), IsError: p.IsError}, nil
 }

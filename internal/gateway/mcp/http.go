@@ -272,7 +272,7 @@ var errNoAddress = errors.New("a redirect without an address")
 // originError says why nothing is sent to a URL: arguments and headers are meant only for
 // the configured server.
 func originError(what string, u *url.URL) error {
-	return fmt.Errorf("%s to %s://%s, another host than the configured one, which is not asked: if that is right, put the new address into the configuration", what, u.Scheme, u.Host)
+	return fmt.Errorf("%s to %s://%s, another host than the configured one, which is not contacted: if that is right, put the new address into the configuration", what, u.Scheme, u.Host)
 }
 
 // sameOrigin reports whether a URL has the configured origin, or the same host with https

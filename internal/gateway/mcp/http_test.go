@@ -61,15 +61,15 @@ func TestHTTPErrorFailsOnlyItsCall(t *testing.T) {
 		{"401", signalbox.CodeToolFailed, "Check the headers", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "topsecret", 401) }},
 		{"500", signalbox.CodeToolFailed, "HTTP 500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", 500) }},
 		{"503", signalbox.CodeToolDown, "HTTP 503", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", 503) }},
-		{"page", signalbox.CodeToolFailed, "no MCP message", func(w http.ResponseWriter, _ *http.Request) {
+		{"page", signalbox.CodeToolFailed, "not an MCP message", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<html>")
 		}},
-		{"broken json", signalbox.CodeToolFailed, "no MCP message", func(w http.ResponseWriter, _ *http.Request) {
+		{"broken json", signalbox.CodeToolFailed, "not an MCP message", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"jsonrpc":`)
 		}},
-		{"other id", signalbox.CodeToolFailed, "no MCP message", func(w http.ResponseWriter, _ *http.Request) {
+		{"other id", signalbox.CodeToolFailed, "not an MCP message", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":99999,"result":{"content":[]}}`)
 		}},
@@ -151,14 +151,14 @@ func TestUnreachableHTTPServerIsDetected(t *testing.T) {
 	// If the connection was still open when the call went out, the server may
 	// have got it.
 	_, err := h.call("a", `{}`)
-	down := signalbox.CodeOf(err) == signalbox.CodeToolDown && strings.Contains(err.Error(), "could not be asked")
+	down := signalbox.CodeOf(err) == signalbox.CodeToolDown && strings.Contains(err.Error(), "could not be reached")
 	lost := signalbox.CodeOf(err) == signalbox.CodeToolLost && strings.Contains(err.Error(), "is not known")
 	if !down && !lost || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}
 	h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
 	msg := h.fails(signalbox.CodeToolDown, "a", `{}`)
-	if !strings.Contains(msg, "is not there") {
+	if !strings.Contains(msg, "is down") {
 		t.Error(msg)
 	}
 }

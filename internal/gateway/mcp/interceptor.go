@@ -28,9 +28,9 @@ const (
 	maxServerRequests = 1000
 )
 
-var errGarbage = errors.New("it writes other things than MCP messages where those belong (programs log to stderr)")
+var errGarbage = errors.New("it writes text other than MCP messages (programs must log to stderr)")
 
-var errServerRequests = fmt.Errorf("it asks more than %d things at a time without reading the answers", maxServerRequests)
+var errServerRequests = fmt.Errorf("it sends more than %d requests without reading the answers", maxServerRequests)
 
 // message is a JSON-RPC message split into its parts, each as it was written.
 type message struct {
@@ -263,7 +263,7 @@ func (ic *interceptor) good() {
 func (ic *interceptor) skip(data []byte) {
 	n := ic.garbage.Add(1)
 	if n <= loggedGarbage {
-		ic.log.Warn("skipped what is no MCP message", "server", ic.name, "text", ic.mask.hide(string(data[:min(len(data), 200)])))
+		ic.log.Warn("skipped text that is not an MCP message", "server", ic.name, "text", ic.mask.hide(string(data[:min(len(data), 200)])))
 	}
 	if n == maxGarbage {
 		ic.closed.Store(true)

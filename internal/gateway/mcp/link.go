@@ -248,7 +248,7 @@ func statusText(status int) string {
 }
 
 func (w *web) readError() *signalbox.Error {
-	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.interceptor.name)
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is not an MCP message.", w.interceptor.name)
 }
 
 // statusError is the error for an HTTP status.

@@ -220,7 +220,7 @@ func (p *Provider) refreshTools(i *instance) {
 	if err == nil {
 		news()
 	} else if i.ctx.Err() == nil {
-		p.log.Warn("the changed tools of a server could not be taken over", "server", p.server.Name, "reason", i.explain(err).Error())
+		p.log.Warn("the changed tools of a server could not be applied", "server", p.server.Name, "reason", i.explain(err).Error())
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAttackServerNameResolvesToMetadataAddress(t *testing.T) {
 				addrtest.Use(t, netip.MustParseAddr(to))
 				h := start(t, toolconf.Server{Name: "srv", Transport: transport, URL: scheme + "://tools.evil.example:1/mcp", Shared: true}, mcp.Options{Backoff: time.Hour})
 				s := h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
-				if !strings.Contains(s.Error, "nobody may be asked") && !strings.Contains(s.Error, "not the address of a host") {
+				if !strings.Contains(s.Error, "must never be contacted") && !strings.Contains(s.Error, "not the address of a host") {
 					t.Error(s.Error)
 				}
 			})

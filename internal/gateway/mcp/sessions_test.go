@@ -42,7 +42,7 @@ func TestUnsharedServerHasProcessPerSession(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.call("a", "{}"); err == nil || !strings.Contains(err.Error(), "not there") {
+	if _, err := h.call("a", "{}"); err == nil || !strings.Contains(err.Error(), "is down") {
 		t.Errorf("a call afterwards: %v", err)
 	}
 }

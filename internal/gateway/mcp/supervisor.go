@@ -159,7 +159,7 @@ func (p *Provider) downError(why string) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return signalbox.Errorf(signalbox.CodeToolDown, "The server %q is not there%s. It is started again by itself.", p.server.Name, why)
+	return signalbox.Errorf(signalbox.CodeToolDown, "The server %q is down%s. It is restarted automatically.", p.server.Name, why)
 }
 
 // sleep reports whether d passed before ctx ended.

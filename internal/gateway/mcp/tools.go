@@ -114,7 +114,7 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 			Queue: p.queueOf(own), Timeout: p.timeout(),
 		}}
 		if _, twice := out[t.Name]; twice {
-			p.log.Warn("a tool is left out", "server", p.server.Name, "tool", own, "reason", "the server lists it twice; the first one stands")
+			p.log.Warn("a tool is left out", "server", p.server.Name, "tool", own, "reason", "the server lists it twice; the first one counts")
 			continue
 		}
 		if t.Definition, err = rename(raw, t.Name); err != nil {
@@ -168,7 +168,7 @@ func check(raw json.RawMessage) (string, error) {
 		Meta        map[string]any  `json:"_meta"`
 	}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
-		return "", errors.New("it is no object")
+		return "", errors.New("it is not an object")
 	}
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return t.Name, errors.New("a part of it has the wrong type")
@@ -181,9 +181,9 @@ func check(raw json.RawMessage) (string, error) {
 	case strings.ContainsFunc(t.Name, func(r rune) bool { return !nameRune(r) }):
 		return t.Name, errors.New("only letters, digits and _ - . / : may be in a name")
 	case !isObjectSchema(t.Input):
-		return t.Name, errors.New(`its inputSchema is no JSON Schema of type "object"`)
+		return t.Name, errors.New(`its inputSchema is not a JSON Schema of type "object"`)
 	case notNull(t.Output) != nil && !isObjectSchema(t.Output):
-		return t.Name, errors.New(`its outputSchema is no JSON Schema of type "object"`)
+		return t.Name, errors.New(`its outputSchema is not a JSON Schema of type "object"`)
 	}
 	return t.Name, nil
 }

@@ -38,7 +38,7 @@ func newBody(op *openapi3.Operation, taken []*argument) (*body, error) {
 		if !r.Required {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("its body has to be %s, which no argument is", strings.Join(sortedKeys(r.Content), " or "))
+		return nil, fmt.Errorf("its body must be %s, which arguments cannot express", strings.Join(sortedKeys(r.Content), " or "))
 	}
 	if media := r.Content[b.kind]; media != nil {
 		b.schema = media.Schema
@@ -150,7 +150,7 @@ func (b *body) write(args map[string]any, parameters []*argument) ([]byte, error
 	case kind == "text/plain" && isText:
 		return []byte(text), nil
 	case kind == "text/plain":
-		return nil, signalbox.Invalid("arguments."+b.name, "the body has to be a string")
+		return nil, signalbox.Invalid("arguments."+b.name, "the body must be a string")
 	}
 	return rest.EncodeJSON(v), nil
 }
@@ -247,11 +247,11 @@ func newArgument(p *openapi3.Parameter) (*argument, error) {
 	a := &argument{name: argumentName(p.Name), to: p.Name, in: p.In, required: p.Required, schema: p.Schema, about: p.Description}
 	if p.In == openapi3.ParameterInHeader {
 		if err := rest.CheckHeaderName(p.Name); err != nil || http.CanonicalHeaderKey(p.Name) == "Cookie" {
-			return nil, cmp.Or(err, fmt.Errorf("cookies are parameters of their own"))
+			return nil, cmp.Or(err, fmt.Errorf("cookies must be separate parameters"))
 		}
 	}
 	if p.In == openapi3.ParameterInCookie && rest.CheckHeaderName(p.Name) != nil {
-		return nil, fmt.Errorf("that is no name of a cookie")
+		return nil, fmt.Errorf("that is not the name of a cookie")
 	}
 	m, err := p.SerializationMethod()
 	if err != nil {
@@ -270,7 +270,7 @@ func newArgument(p *openapi3.Parameter) (*argument, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("it is %s, which no argument is", strings.Join(sortedKeys(p.Content), ", "))
+	return nil, fmt.Errorf("it is %s, which arguments cannot express", strings.Join(sortedKeys(p.Content), ", "))
 }
 
 // property is the argument's schema in the tool's input schema.

@@ -174,7 +174,7 @@ func (l *loader) selected(method string, tags []string) bool {
 func (l *loader) operation(method, path string, item *openapi3.PathItem, op *openapi3.Operation) error {
 	switch method {
 	case http.MethodConnect, http.MethodTrace:
-		return errors.New("its method is no tool's")
+		return errors.New("its method cannot be a tool's")
 	}
 	servers := l.doc.Servers
 	if len(item.Servers) > 0 {
@@ -240,7 +240,7 @@ func (l *loader) tool(name, method, path string, op *openapi3.Operation, schema 
 func (l *loader) checkQueues() {
 	for _, key := range sortedKeys(l.conf.ToolQueues) {
 		if !l.bound[key] {
-			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("toolQueues names %s, which is no tool of this description", rest.Truncate(key, 100)))
+			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("toolQueues names %s, which is not a tool of this description", rest.Truncate(key, 100)))
 		}
 	}
 }
@@ -276,7 +276,7 @@ func (s *source) unresolved(err error) error {
 		}
 		text += "\n  " + d
 	}
-	return fmt.Errorf("it is no valid OpenAPI description:%s", text)
+	return fmt.Errorf("it is not a valid OpenAPI description:%s", text)
 }
 
 // refTarget returns the document and the path that a reference points to.

@@ -53,7 +53,7 @@ func TestUnavailableURLIsRetried(t *testing.T) {
 		t.Errorf("%s", r.Content)
 	}
 	p.Close()
-	if !strings.Contains(log.String(), "503") || !strings.Contains(log.String(), "no valid OpenAPI description") {
+	if !strings.Contains(log.String(), "503") || !strings.Contains(log.String(), "not a valid OpenAPI description") {
 		t.Errorf("log: %s", &log)
 	}
 	if got := p.Server(); got.State != gateway.StateStopped {

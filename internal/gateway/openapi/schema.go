@@ -241,14 +241,14 @@ func checkVersion(data []byte) error {
 		Swagger any `json:"swagger"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return errors.New("it is no OpenAPI description: expected an object with the key openapi")
+		return errors.New("it is not an OpenAPI description: expected an object with the key openapi")
 	}
 	version, _ := head.OpenAPI.(string)
 	switch {
 	case head.Swagger != nil:
 		return fmt.Errorf("it is Swagger %v: expected OpenAPI 3.0 or 3.1; there are converters", rest.Truncate(fmt.Sprint(head.Swagger), 20))
 	case head.OpenAPI == nil:
-		return errors.New("it is no OpenAPI description: expected an object with the key openapi")
+		return errors.New("it is not an OpenAPI description: expected an object with the key openapi")
 	case version != "3" && !strings.HasPrefix(version, "3."):
 		return fmt.Errorf("it is OpenAPI %s: expected 3.0 or 3.1", rest.Truncate(fmt.Sprint(head.OpenAPI), 20))
 	}
@@ -261,7 +261,7 @@ func joinErrors(err error) error {
 	if !errors.As(err, &all) {
 		all = openapi3.MultiError{err}
 	}
-	text := "it is no valid OpenAPI description:"
+	text := "it is not a valid OpenAPI description:"
 	for i, e := range all {
 		if i == maxErrors {
 			text += fmt.Sprintf("\n  and %d mistakes more", len(all)-i)

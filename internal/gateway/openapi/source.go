@@ -43,7 +43,7 @@ func newSource(ctx context.Context, c toolconf.OpenAPI) (*source, error) {
 	}
 	u, err := url.Parse(c.Spec)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, errors.New("the spec has to be a file or a URL that begins with http:// or https://")
+		return nil, errors.New("the spec must be a file or a URL that begins with http:// or https://")
 	}
 	s.where = u
 	s.client = rest.NewClient(rest.EgressPolicy{Named: []string{u.Hostname()}})
@@ -141,7 +141,7 @@ func (s *source) readFile(path string) ([]byte, error) {
 	}
 	defer func() { _ = root.Close() }() // nothing was written
 	if info, err := root.Stat(inside); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", inside) // reading a pipe would block
+		return nil, fmt.Errorf("%s is not a regular file", inside) // reading a pipe would block
 	}
 	return readRegular(root.Open(inside))
 }
@@ -152,7 +152,7 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", f.Name())
+		return nil, fmt.Errorf("%s is not a regular file", f.Name())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err == nil && len(data) > maxBytes {
@@ -191,7 +191,7 @@ func newHosts(c toolconf.OpenAPI, spec *url.URL) (*hostPolicy, error) {
 	}
 	u, err := url.Parse(c.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		return nil, errors.New("the baseUrl has to begin with http:// or https:// and a host")
+		return nil, errors.New("the baseUrl must begin with http:// or https:// and a host")
 	}
 	h.base = u
 	return h, nil
@@ -222,7 +222,7 @@ func (h *hostPolicy) choose(servers openapi3.Servers) (*url.URL, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("the server %q is no URL: set baseUrl", rest.Truncate(raw, 100))
+		return nil, fmt.Errorf("the server %q is not a URL: set baseUrl", rest.Truncate(raw, 100))
 	}
 	if h.spec != nil {
 		u = h.spec.ResolveReference(u)

@@ -190,7 +190,7 @@ func fromYAML(data []byte) ([]byte, error) {
 	}
 	var raw json.RawMessage
 	if _, err := yaml.Unmarshal(data, &raw, yaml.DecodeOpts{DisableTimestamps: true}); err != nil {
-		return nil, fmt.Errorf("it is no YAML that could be JSON: %s", firstLine(err))
+		return nil, fmt.Errorf("it cannot be converted from YAML to JSON: %s", firstLine(err))
 	}
 	return raw, nil
 }

@@ -216,7 +216,7 @@ func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 	var refused *egressError
 	switch {
 	case errors.As(err, &refused):
-		return signalbox.Errorf(signalbox.CodeToolFailed, "%s is not asked: %s", u.Host, refused.why)
+		return signalbox.Errorf(signalbox.CodeToolFailed, "%s is not contacted: %s", u.Host, refused.why)
 	case errors.Is(err, errRedirect):
 		return signalbox.Errorf(signalbox.CodeToolFailed, "%s answered with a %v", u.Host, err)
 	case connected:
@@ -272,7 +272,7 @@ func (r EgressPolicy) Check(host string) error {
 		return nil
 	}
 	if slices.Contains(metadataNames, host) {
-		return &egressError{fmt.Sprintf("%s is a cloud's metadata host, where nobody may be asked", host)}
+		return &egressError{fmt.Sprintf("%s is a cloud's metadata host, which must never be contacted", host)}
 	}
 	if host == "localhost" && !r.Private {
 		return &egressError{"localhost is not in the public network"}

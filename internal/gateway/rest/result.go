@@ -247,7 +247,7 @@ func EncodeForm(v any) ([]byte, error) {
 		if s, ok := v.(string); ok {
 			return []byte(s), nil
 		}
-		return nil, signalbox.Invalid("arguments", "a form has to be an object")
+		return nil, signalbox.Invalid("arguments", "a form must be an object")
 	}
 	form := url.Values{}
 	for k, v := range m {

@@ -38,7 +38,7 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, errors.New("it has to be a JSON object")
+		return nil, errors.New("it must be a JSON object")
 	}
 	switch m["type"] {
 	case "object":

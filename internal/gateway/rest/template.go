@@ -159,14 +159,14 @@ type pair struct {
 func parseURL(raw string) (*urlTemplate, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return nil, errors.New("the URL has to begin with http:// or https://")
+		return nil, errors.New("the URL must begin with http:// or https://")
 	}
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
 		end = len(rest)
 	}
 	if strings.Contains(rest[:end], "${") {
-		return nil, errors.New("a template may not stand in the host or the port: what the caller gives must not choose who is asked")
+		return nil, errors.New("the host and the port may not have a template: arguments must not choose the host")
 	}
 	origin, err := url.Parse(scheme + "://" + rest[:end])
 	if err != nil || origin.Hostname() == "" {
@@ -338,10 +338,10 @@ func CheckHeaderName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	}) {
-		return fmt.Errorf("%q is no name of a header", Truncate(name, 60))
+		return fmt.Errorf("%q is not the name of a header", Truncate(name, 60))
 	}
 	if slices.Contains(reserved, http.CanonicalHeaderKey(name)) {
-		return fmt.Errorf("the header %s is not a tool's to set", http.CanonicalHeaderKey(name))
+		return fmt.Errorf("a tool may not set the header %s", http.CanonicalHeaderKey(name))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func parseTool(c toolconf.RestTool) (*Action, *urlTemplate, error) {
 	}
 	argBody, known := methods[t.method]
 	if !known {
-		wrong("method", fmt.Errorf("%q is no method of a tool: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Truncate(c.Method, 20)))
+		wrong("method", fmt.Errorf("%q is not a method of a tool: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Truncate(c.Method, 20)))
 	}
 	var err error
 	t.url, err = parseURL(c.URL)

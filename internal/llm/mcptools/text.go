@@ -37,7 +37,7 @@ func readResult(raw json.RawMessage) (text string, isError bool, err error) {
 		IsError    bool              `json:"isError"`
 	}
 	if json.Unmarshal(raw, &res) != nil {
-		return "", false, errors.New("what it answered is no tool's result")
+		return "", false, errors.New("its answer is not the result of a tool")
 	}
 	if res.Type != "" && res.Type != "complete" {
 		return fmt.Sprintf("The tool wants something that cannot be given here (%s).", plain(res.Type)), true, nil

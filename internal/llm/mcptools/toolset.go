@@ -148,7 +148,7 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 			Next string `json:"nextCursor"`
 		}
 		if json.Unmarshal(raw, &list) != nil {
-			return nil, errors.New("what it answered is no list of tools")
+			return nil, errors.New("its answer is not a list of tools")
 		}
 		for _, tool := range list.Tools {
 			offered = append(offered, tool.Name)
