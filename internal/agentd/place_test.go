@@ -133,7 +133,7 @@ func TestWorkspaceOfTask(t *testing.T) {
 		"base needs a workspace":                           {Base: "main"},
 		"repo needs workspace":                             {Repo: "sub"},
 		"says of what":                                     {Workspace: "clone"},
-		"there is no folder ../.. that this agent may use":      {Workspace: "worktree", Repo: "../.."},
+		"there is no folder ../.. that this agent may use": {Workspace: "worktree", Repo: "../.."},
 		"both say where to work":                           {Workspace: "worktree", Repo: "sub", Project: &api.Project{Path: "sub"}},
 		"cannot be used with isolated":                     {Workspace: "worktree", Isolated: true},
 		"may not clone":                                    {Workspace: "clone", Repo: "/etc"},
