@@ -57,7 +57,7 @@ func TestWrongDescriptionsAreRefused(t *testing.T) {
 	file := b.toolFile("work/tools.json", object{"openapiSpecs": object{"shop": object{"spec": "shop.yaml"}}})
 	for name, c := range map[string]struct{ text, says string }{
 		"no YAML":             {"openapi: 3.1.0\n\tinfo: [", "shop.yaml"},
-		"not OpenAPI":         {"hello: world\n", "no OpenAPI description"},
+		"not OpenAPI":         {"hello: world\n", "not an OpenAPI description"},
 		"an older version":    {`{"swagger": "2.0", "info": {"title": "x", "version": "1"}, "paths": {}}`, "2.0"},
 		"no paths":            {"openapi: 3.1.0\ninfo: {title: x, version: '1'}\npaths: 7\n", "paths"},
 		"a metadata address":  {"openapi: 3.1.0\ninfo: {title: x, version: '1'}\npaths: {/a: {$ref: 'http://169.254.169.254/latest#/a'}}\n", "169.254.169.254"},

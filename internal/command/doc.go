@@ -2,7 +2,7 @@
 // input and whose output is the answer (seed async-task-queue).
 //
 //	Tool ──Check──▶ the input fits its schema
-//	     ──Run────▶ Outcome ──Answer──▶ what a caller is answered
+//	     ──Run────▶ Outcome ──Answer──▶ the answer to a caller
 //
 // A run ends when none of its processes is alive: the program has ended, or
 // was ended (by its time limit, another limit, or a cancel), and all its child

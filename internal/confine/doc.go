@@ -3,7 +3,7 @@
 //
 //	Open ──▶ Host ──Take──▶ Box ──Start──▶ a process, confined before its first instruction
 //	          │              │ Alive, Signal, Struck
-//	          └─ Report      └─ Free (only when nothing lives in it)
+//	          └─ Report      └─ Free (only when no process in it is alive)
 //
 // A Box is a place for one run at a time. If the system has control groups
 // (version 2), a box is a control group that is reused. It knows its living

@@ -4,7 +4,7 @@
 //
 //	frontends          this package                     providers
 //	/mcp, stdio  ─┐    Call: find the tool,      ┌─ gateway/mcp      servers, shared by all sessions
-//	REST         ─┼──▶ wait in its tool queue, ──┼─ gateway/rest     one HTTP request a call
+//	REST         ─┼──▶ wait in its tool queue, ──┼─ gateway/rest     one HTTP request per call
 //	LLM runner   ─┘    run it, release the slot  └─ gateway/openapi  REST tools made from a description
 //
 // Answers of an upstream are passed on unchanged.

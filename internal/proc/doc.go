@@ -5,12 +5,12 @@
 // belongs to the run, and is ended with it, when it
 //
 //   - is in that session or process group, or
-//   - descends from a process that is, as far as that could be seen, or
-//   - carries the run's mark SIGNALBOX_RUN=<mark> in its environment, or
-//   - is an orphan that was handed to this process and bears the run's stamp, a
-//     limit that all its processes inherit, or has taken off every stamp, or
-//   - keeps an output of the run open when all else of it has ended, descends
-//     from this process and was started after the run.
+//   - descends from such a process, as far as that was observed, or
+//   - has the run's mark SIGNALBOX_RUN=<mark> in its environment, or
+//   - is an orphan that this process adopted and that has the run's stamp, a
+//     limit that all its processes inherit, or no run's stamp any more, or
+//   - keeps an output of the run open after all other processes of the run have
+//     ended, descends from this process and was started after the run.
 //
 // The first rule finds ordinary children, the second those that called setsid, the
 // third those whose parents have also died (a double fork), and the others those

@@ -23,10 +23,10 @@ import (
 //	print 1MB     print that much (KB, MB; at most 1000 MB)
 //	exit 3        fail with that exit status
 //	fail          fail
-//	spend 0.25    report that many US dollars as its costs, and tokens to match, in parts as it goes on
+//	spend 0.25    report that many US dollars as its cost, and matching tokens, in parts while it runs
 //	call browse for 3s
-//	              half-way, call the director's tool of that name, with the
-//	              seconds that it is to take; repeatable, one after the other
+//	              halfway, call the director's tool of that name, with that
+//	              duration; may be repeated, for one call after another
 type Demo struct{ commonRunner }
 
 var (

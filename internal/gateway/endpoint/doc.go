@@ -3,7 +3,7 @@
 //
 //	before 2026-07-28   sessions (Mcp-Session-Id), each the session of its calls;
 //	                    a call is cancelled by a notification
-//	from 2026-07-28     no sessions: a request is whole in itself; a call is
+//	from 2026-07-28     no sessions: a request is self-contained; a call is
 //	                    cancelled by closing its connection
 //
 // In both eras a caller whose connection breaks leaves its tool queue at once:

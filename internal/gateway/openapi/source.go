@@ -175,9 +175,9 @@ func redactedURL(u *url.URL) string {
 //
 //	baseUrl set           there, whatever it is
 //	the file says         there, but to no link-local or metadata address
-//	the spec at a URL says  to its own host; to another one only in the public
+//	the spec at a URL says  to its own host; to another host only in the public
 //	                      network, and only if no headers are configured: they
-//	                      may be secrets, and nobody said that they may go there
+//	                      may be secrets that are not meant for it
 type hostPolicy struct {
 	base    *url.URL // from the configuration, or nil
 	spec    *url.URL // URL of the description, or nil

@@ -1,8 +1,8 @@
 // Package rest provides tools that are one HTTP request each.
 //
 //	arguments ──▶ Schema ──▶ Build ──▶ Request ──▶ Client ──▶ Result
-//	              do they    fill the  method,     the one    content kinds
-//	              fit?       templates URL, body   way out    by media type
+//	              valid?     fill the  method,     HTTP       content kinds
+//	                         templates URL, body   request    by media type
 //
 // Templates have the form ${parameters.NAME}, nested as ${parameters.a.b} or
 // ${parameters.list[0].b}. They may stand in the URL, in values of headers and
