@@ -162,7 +162,7 @@ func (k *cliCase) answersAndResumes() {
 		k.t.Errorf("the second turn printed %q", got.out)
 	}
 	if !slices.ContainsFunc(k.model.Requests(), func(r model.Request) bool { return strings.Contains(r.Text, "what is the answer?") }) {
-		k.t.Error("the second turn does not hold the first one's prompt")
+		k.t.Error("the second turn does not contain the prompt of the first")
 	}
 	past, err := k.c.History(k.ctx(), client.HistoryOptions{SessionID: "talk-" + k.kind})
 	if err != nil || len(past.Tasks) != 2 || past.Tasks[0].Agent != past.Tasks[1].Agent {
@@ -198,7 +198,7 @@ func (k *cliCase) tellsItsTrouble() {
 	})
 	for _, args := range [][]string{{"why", id}, {"status", id}, {"agents"}, {"status"}} {
 		if got := k.want(0, args...); !strings.Contains(got.out, says) {
-			k.t.Errorf("%s says nothing of it:\n%s%s", args, got.out, got.err)
+			k.t.Errorf("%s does not mention it:\n%s%s", args, got.out, got.err)
 		}
 	}
 	status.Store(401)

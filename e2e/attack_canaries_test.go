@@ -102,7 +102,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 	answers.WriteString(told)
 	code, said := b.ask("POST", director.url+"/api/tools/rest__far/call", `{"arguments":{}}`, auth...)
 	if code != http.StatusOK || sent.String() == "" {
-		t.Fatalf("the tool was not asked: %d %s", code, said)
+		t.Fatalf("the tool was not called: %d %s", code, said)
 	}
 	answers.WriteString(said)
 	code, said = b.ask("POST", director.url+"/api/tools/dump/call", `{"arguments":{"pass":"`+canaries["a secret argument"]+`"}}`, auth...)
@@ -151,7 +151,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 	for what, secret := range secrets {
 		for where, text := range all {
 			if at := strings.Index(text, secret); at >= 0 {
-				t.Errorf("%s stands in %s: …%s", what, where, text[max(0, at-200):at+len(secret)])
+				t.Errorf("%s is in %s: …%s", what, where, text[max(0, at-200):at+len(secret)])
 			}
 		}
 		if what == "a value of a task's env" || what == "an agent's own token" {
@@ -169,7 +169,7 @@ func TestAttackCanariesInEverySink(t *testing.T) {
 	// An agent keeps its own token for its owner in one private file.
 	file := filepath.Join(b.root, "agents-worker", "agents", "worker", "agent.json")
 	if found := holding(t, b.root, canaries["an agent's own token"]); len(found) != 1 || found[0] != file {
-		t.Errorf("the agent's token stands in %v", found)
+		t.Errorf("the agent's token is in %v", found)
 	}
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)

@@ -157,7 +157,7 @@ func (s *storm) wantCapacity() {
 	failed := 0
 	for id, c := range s.bench.calls {
 		if c.starts > 1 || c.starts == 0 && !c.failed {
-			s.t.Errorf("%s: it came to the tool %d times, failed: %v", id, c.starts, c.failed)
+			s.t.Errorf("%s: it reached the tool %d times, failed: %v", id, c.starts, c.failed)
 		}
 		if c.failed {
 			failed++
@@ -210,7 +210,7 @@ func (s *storm) wantCancels(ended map[string]api.Task) {
 		if ended[one.id].State == "cancelled" {
 			done++
 			if !one.cancel {
-				s.t.Errorf("%s was cancelled, and nobody asked for it", one.id)
+				s.t.Errorf("%s was cancelled without a request", one.id)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (b *box) untilState(c *client.Client, agent, state string) {
 // untilWaiting waits until n tasks wait for an agent.
 func (b *box) untilWaiting(c *client.Client, agent string, n int) {
 	b.t.Helper()
-	b.until("they wait in line", func() bool {
+	b.until("they wait in the queue", func() bool {
 		lane, err := c.Lane(b.ctx(), agent)
 		return err == nil && lane.QueueLength == n
 	})

@@ -47,7 +47,7 @@ func TestChecksOfTheRepositoryAndOfCallers(t *testing.T) {
 			file := filepath.Join(repo, ".signalbox.yaml")
 			task := b.completed(owner, b.submit(owner, prompt("wrong")))
 			if c := task.Result.Checks; c == nil || c.State != "unavailable" || !strings.Contains(c.Message, "signalbox trust "+file) {
-				t.Fatalf("a file that nobody trusts: %+v", c)
+				t.Fatalf("an untrusted file: %+v", c)
 			}
 			if said := b.want(0, "status", task.QueueID).out; !strings.Contains(said, "unchecked: ") {
 				t.Errorf("%s", said)
@@ -60,7 +60,7 @@ func TestChecksOfTheRepositoryAndOfCallers(t *testing.T) {
 				t.Fatalf("%s %s %q %+v", task.State, task.Reason, task.Message, c)
 			}
 			if task.Result.Changes == nil || task.Result.Changes.Commits != 1 {
-				t.Errorf("what did not pass is not kept: %+v", task.Result.Changes)
+				t.Errorf("the commit of the failed run is not kept: %+v", task.Result.Changes)
 			}
 			task = b.completed(owner, b.submit(owner, prompt("right")))
 			if said := b.want(0, "status", task.QueueID).out; !strings.Contains(said, "passed (word) after 1 round") {

@@ -50,7 +50,7 @@ func (b *box) closedTo(url string) {
 	}
 	for _, path := range []string{"/api/login", "/api/login/once", "/.well-known/signalbox/prove"} {
 		if code := b.knock("POST", url+path, `{"user": "owner", "password": "owner owner owner", "code": "x"}`); code/100 != 4 {
-			b.t.Errorf("%s lets in who knows nothing: %d", path, code)
+			b.t.Errorf("%s accepts a request without a token: %d", path, code)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
 	for id, n := range b.runs() {
 		switch tool := tools[id]; {
 		case tool == "":
-			t.Errorf("%s ran, and nobody was told of it", id)
+			t.Errorf("%s ran, and it was not reported", id)
 		case tool == "once" && n > 1:
 			t.Errorf("%s began %d times", id, n)
 		}

@@ -244,7 +244,7 @@ func TestInputThatDoesNotFitIsNotStored(t *testing.T) {
 	}
 	b.d.stop()
 	if found := holding(t, b.data, sign); len(found) > 0 {
-		t.Errorf("the refused input stands in %v", found)
+		t.Errorf("the refused input is in %v", found)
 	}
 }
 

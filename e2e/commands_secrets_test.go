@@ -27,7 +27,7 @@ func TestSecretsOfCommandsAreNowhere(t *testing.T) {
 		t.Helper()
 		for _, secret := range []string{password, token} {
 			if found := holding(t, b.data, secret); len(found) > 0 {
-				t.Errorf("%s: %s stands in %v", when, secret, found)
+				t.Errorf("%s: %s is in %v", when, secret, found)
 			}
 			if said := b.d.out.text() + b.d.err.text(); strings.Contains(said, secret) {
 				t.Errorf("%s: the director says %s", when, secret)
@@ -47,7 +47,7 @@ func TestSecretsOfCommandsAreNowhere(t *testing.T) {
 			t.Errorf("%+v", task)
 		}
 		if text := said(task) + failure(task); !strings.Contains(text, `"***"`) || !strings.Contains(text, "token ***") {
-			t.Errorf("its answer does not hide what it says: %q", text)
+			t.Errorf("its answer is not masked: %q", text)
 		}
 	}
 	running := b.call("marked", arguments("wait"))
@@ -79,7 +79,7 @@ func TestSecretsOfCommandsAreNowhere(t *testing.T) {
 		answers.WriteString(b.get(path))
 	}
 	if got := b.revealed(); strings.Count(got, password) != strings.Count(got, "\n") || strings.Count(got, token) != strings.Count(got, "\n") || strings.Count(got, "\n") != 8 {
-		t.Errorf("the programs were given other than the secrets:\n%s", got)
+		t.Errorf("the programs got other values than the secrets:\n%s", got)
 	}
 	for _, secret := range []string{password, token} {
 		if text := answers.String(); strings.Contains(text, secret) {
@@ -158,7 +158,7 @@ func TestSecretsOfAnyKind(t *testing.T) {
 	}
 	for _, secret := range []string{"pk-77120ab3", "li-11aa22bb"} {
 		if found := holding(t, b.data, secret); len(found) > 0 {
-			t.Errorf("%s stands in %v", secret, found)
+			t.Errorf("%s is in %v", secret, found)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestAStopThatWaitsForAToolClaimsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(b.ctx(), time.Second)
 	defer cancel()
 	if task, err := b.c.Wait(ctx, late); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it was claimed while a tool ran: %+v, %v", task, err)
+		t.Errorf("it was claimed while a tool was running: %+v, %v", task, err)
 	}
 	if task, err := b.c.Task(b.ctx(), late); err != nil || task.State != "pending" {
 		t.Errorf("%+v, %v", task, err)

@@ -72,7 +72,7 @@ func (c *crash) wantOneEndEach(tasks int, ended map[string]api.Task) {
 	}
 	for id := range ended {
 		if listed[id] != 1 {
-			c.t.Errorf("%s stands %d times in the history", id, listed[id])
+			c.t.Errorf("%s is in the history %d times", id, listed[id])
 		}
 	}
 	if queue, err := c.c.Queue(c.ctx(), client.QueueOptions{}); err != nil || queue.Depth != 0 || queue.DispatchedCount != 0 {
@@ -157,7 +157,7 @@ func (c *crash) wantGrowingFences(runs map[string][]execLine, ended map[string]a
 			c.t.Errorf("%s completed under fence %d, executed: %+v", s.id, task.Fence, lines)
 		}
 		if s.onLost == "requeue" && task.State != "completed" && !s.cancel {
-			c.t.Errorf("%s was to be requeued when lost, but ended as %s (%s): %s", s.id, task.State, task.Reason, task.Message)
+			c.t.Errorf("%s should be requeued when lost, but ended as %s (%s): %s", s.id, task.State, task.Reason, task.Message)
 		}
 	}
 	c.t.Logf("%d tasks were executed more than once", again)

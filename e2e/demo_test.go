@@ -94,12 +94,12 @@ func TestDemo(t *testing.T) {
 
 	w := b.waiter(c, "github")
 	if w.Agent != "coder" && w.Agent != "writer" {
-		t.Errorf("who waits is %+v", w)
+		t.Errorf("the waiting task is %+v", w)
 	}
 	p.prints("waits      " + w.Agent + " for github: 1 of 1 in use")
 	id := w.QueueID
 	if id == "" {
-		t.Fatalf("the waiter is of no task: %+v", w)
+		t.Fatalf("the waiter has no task: %+v", w)
 	}
 	why := b.want(0, "why", id)
 	for _, want := range []string{"It waits for capacity: github is full, 1 of 1 in use by ", "✗ github is full", "→ wait; signalbox tools queues"} {

@@ -89,7 +89,7 @@ func TestRollingUpgradeLosesNothing(t *testing.T) {
 		p := director(newer, names[i], addrs[i])
 		p.prints("http://")
 		directors[i] = p
-		b.until("it takes its part", func() bool {
+		b.until("it takes its share", func() bool {
 			list, err := c.Directors(b.ctx())
 			return err == nil && alive(list, newerVersion) > i
 		})

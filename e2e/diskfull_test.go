@@ -50,7 +50,7 @@ func TestDiskFull(t *testing.T) {
 		case errors.As(err, &answer):
 			full := answer.Status == http.StatusInsufficientStorage && answer.Code() == "store_full" && strings.Contains(answer.Body.Hint, "make room on the disk")
 			if !full && answer.Status != http.StatusInternalServerError { // 500: the outcome is unknown, and it exits
-				t.Errorf("the submitter is told %+v", answer)
+				t.Errorf("the submitter got %+v", answer)
 			}
 			director.says("disk is full") // the cause is for the operator
 		case !client.IsUnreachable(err):

@@ -41,7 +41,7 @@ func TestScenarioNamesEveryFailpoint(t *testing.T) {
 	}
 	for _, p := range failpoint.Points() {
 		if !slices.Contains(named, p) {
-			t.Errorf("no step of the scenario is there for the failpoint %s", p)
+			t.Errorf("the scenario has no step for the failpoint %s", p)
 		}
 		if len(failpoint.Actions(p)) == 0 {
 			t.Errorf("the failpoint %s can do nothing", p)
@@ -49,7 +49,7 @@ func TestScenarioNamesEveryFailpoint(t *testing.T) {
 	}
 	for _, p := range named {
 		if !slices.Contains(failpoint.Points(), p) {
-			t.Errorf("the scenario names %s, which is no failpoint", p)
+			t.Errorf("the scenario names %s, which is not a failpoint", p)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (f *failing) settle() {
 		}
 		return !slices.ContainsFunc(f.acked, func(id string) bool { return !last[id] })
 	}) {
-		f.t.Error("the journal does not tell of the end of each task")
+		f.t.Error("the journal does not record the end of each task")
 	}
 	close(f.over)
 	f.kept.Wait()

@@ -122,7 +122,7 @@ func TestGatewayAlone(t *testing.T) {
 		t.Errorf("the call under way: exit code %d", code)
 	}
 	if left := b.living(); len(left) > 0 {
-		t.Errorf("processes of the server live on: %v of %v", left, servers[0].PIDs)
+		t.Errorf("processes of the server are still alive: %v of %v", left, servers[0].PIDs)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestStdioGatewaysShareTheDirectorsTools(t *testing.T) {
 	case err := <-answered:
 		t.Fatalf("it did not wait: %v", err)
 	case <-b.ctx().Done():
-		t.Fatal("it is not told its place")
+		t.Fatal("it does not learn its place")
 	}
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)

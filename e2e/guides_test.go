@@ -119,7 +119,7 @@ func TestEveryBlockOfAGuideIsRunOrSaysWhyNot(t *testing.T) {
 			}
 		}
 		if run == 0 {
-			t.Errorf("%s: nothing of it is run", path)
+			t.Errorf("%s: no part of it is run", path)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestEveryWriteAndSyncFails(t *testing.T) {
 	all := free.calls()
 	t.Logf("%d writes and syncs without a fault", all)
 	if all < 20 {
-		t.Fatalf("only %d calls were seen: that is no director at work", all)
+		t.Fatalf("only %d calls were seen: the director did not work", all)
 	}
 	for kind, fault := range ioFaults {
 		list := ioIndexes(rng, kind, all)
@@ -233,7 +233,7 @@ func (r *ioRun) wantAllKept() {
 		}
 	}
 	if queue, err := c.Queue(r.ctx(), client.QueueOptions{}); err != nil || queue.DispatchedCount != 0 {
-		r.t.Errorf("something runs without end: %+v, %v", queue, err)
+		r.t.Errorf("a task never ends: %+v, %v", queue, err)
 	}
 	lines, runs := executions(r.t, r.log()), map[string]int{}
 	for _, id := range starts(lines) {

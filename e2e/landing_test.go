@@ -221,7 +221,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 	for i, line := range log {
 		f := strings.Fields(line)
 		if len(f) != 3 {
-			t.Fatalf("a commit of no task: %q", line)
+			t.Fatalf("a commit without a task: %q", line)
 		}
 		if i > 0 && strings.Fields(log[i-1])[2] == f[2] {
 			times[f[2]]-- // one of several commits of a landing
@@ -238,7 +238,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 	}
 	t.Logf("%d tasks have landed in %d commits over %d kills, %d more were interrupted", landed, len(log), kills, len(ended)-landed-1)
 	if merges := b.git(shop, "", "rev-list", "--merges", base+"..main"); merges != "" {
-		t.Errorf("main is no straight line: %s", merges)
+		t.Errorf("main's history is not linear: %s", merges)
 	}
 	for id, task := range ended {
 		if task.State != "completed" {
@@ -254,7 +254,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 	}
 	for id := range times {
 		if _, known := ended[id]; !known { // a turn that resolves a conflict does not land itself
-			t.Errorf("a task that was not to land is in the log: %s", id)
+			t.Errorf("a task that must not land is in the log: %s", id)
 		}
 	}
 	subjects := b.git(shop, "", "log", "--format=%s%n%b", base+"..main")

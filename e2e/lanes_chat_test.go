@@ -83,7 +83,7 @@ func (h *hammer) chat(n int) {
 	way := rng.IntN(4)
 	for began := time.Now(); c.state == "" && h.t.Context().Err() == nil; {
 		if time.Since(began) > 3*long {
-			h.t.Errorf("%s (%s) has no end after %s", c.key, c.id, 3*long)
+			h.t.Errorf("%s (%s) has not ended after %s", c.key, c.id, 3*long)
 			return
 		}
 		h.try(c, way, body, rng)

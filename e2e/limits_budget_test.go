@@ -233,10 +233,10 @@ func (s *spender) wantWithin(told *api.TokenUsage, costUSD float64, budget api.B
 	used := api.TokenUsage{Input: int64(n * answerUsage.Input), Output: int64(n * answerUsage.Output)}
 	before := api.TokenUsage{Input: used.Input - int64(answerUsage.Input), Output: used.Output - int64(answerUsage.Output)} // the request in flight may not have been answered
 	if told == nil || *told != used && *told != before || told.Input == 0 {
-		s.t.Fatalf("it tells %+v, want %+v", told, used)
+		s.t.Fatalf("it reports %+v, want %+v", told, used)
 	}
 	usd := float64(told.Input)*3e-6 + float64(told.Output)*15e-6
 	if known := budget.USD > 0 || kind == "claude"; known && (costUSD < usd-1e-6 || costUSD > usd+1e-6) {
-		s.t.Errorf("it tells $%v for %+v, want $%v", costUSD, told, usd)
+		s.t.Errorf("it reports $%v for %+v, want $%v", costUSD, told, usd)
 	}
 }

@@ -91,7 +91,7 @@ func TestALoginThatExpiresIsAGate(t *testing.T) {
 	}
 	for _, said := range []string{w.want(0, "status").out, w.want(0, "why", w.ids[len(w.ids)-1]).out, w.want(0, "accounts").out} {
 		if !strings.Contains(said, a.Name) || !strings.Contains(strings.ReplaceAll(said, "_", " "), "signed out") {
-			t.Errorf("a person is not told to log in:\n%s", said)
+			t.Errorf("the text does not ask the person to log in:\n%s", said)
 		}
 	}
 	lifted := w.p.lift()
@@ -127,7 +127,7 @@ func TestTheRestOfAnAccountIsKeptForPeople(t *testing.T) {
 	w.front, w.c = w.url, w.client(w.url)
 	w.add("claude-0", w.p.limit.login, "--account", "team")
 	w.completed(w.c, w.submit(w.c, api.SubmitRequest{Prompt: "hello", Kind: "claude"}))
-	w.until("the director has heard how much is used", func() bool {
+	w.until("the director knows the usage", func() bool {
 		a := w.account()
 		return a.Name == "team" && a.State == "open" && slices.ContainsFunc(a.Windows, func(one api.AccountWindow) bool { return one.Name == "five_hour" && one.UsedPercent == 85 })
 	})

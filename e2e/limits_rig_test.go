@@ -133,7 +133,7 @@ func (w *walled) submits(n int) {
 	select {
 	case <-w.p.refused:
 	case <-w.ctx().Done():
-		w.t.Fatal("nobody met the limit")
+		w.t.Fatal("no run met the limit")
 	}
 }
 
@@ -253,7 +253,7 @@ func (w *walled) wantOneFirst(list []modelCall, want expected) {
 	w.t.Helper()
 	after := slices.DeleteFunc(slices.Clone(list), func(a modelCall) bool { return a.refused || a.said != "" })
 	if len(after) == 0 {
-		w.t.Fatalf("nobody asked after the reset\n%s", w.course(list))
+		w.t.Fatalf("there was no request after the reset\n%s", w.course(list))
 	}
 	w.wantPrompt(after[0].at, want.opens)
 	if want.first == 1 && len(after) > 1 && after[1].at.Before(w.p.firstAnswer()) {

@@ -35,7 +35,7 @@ func TestALimitIsAGate(t *testing.T) {
 	w.wantEveryoneTold(a)
 	w.completes(oneGate)
 	if a = w.account(); a.State != "open" || a.Until != nil || a.Waiting+a.Parked != 0 {
-		t.Errorf("after it all the account is %+v", a)
+		t.Errorf("at the end the account is %+v", a)
 	}
 }
 
@@ -47,7 +47,7 @@ func namesGate(said string, a api.Account) bool {
 func (w *walled) wantNamed(who, said string, a api.Account) {
 	w.t.Helper()
 	if !namesGate(said, a) {
-		w.t.Errorf("%s names not both %s and %v:\n%s", who, a.Name, a.Until, said)
+		w.t.Errorf("%s does not name both %s and %v:\n%s", who, a.Name, a.Until, said)
 	}
 }
 

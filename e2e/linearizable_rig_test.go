@@ -158,7 +158,7 @@ func (l *linLine) deathAfter(op porcupine.Operation) int64 {
 		died = died || at >= op.Call
 	}
 	if !died {
-		l.t.Errorf("no director died for %+v, and its connection broke", op.Input)
+		l.t.Errorf("the connection of %+v broke though no director died", op.Input)
 		return math.MaxInt64
 	}
 	return op.Return // it broke after the death: the kernel closes a dead process's connections

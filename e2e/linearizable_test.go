@@ -130,7 +130,7 @@ func wantLinearizable(t *testing.T, history []porcupine.Operation) {
 	case porcupine.Unknown:
 		t.Errorf("not checked within %s: the history is too large, or has gone wrong early", linLimit)
 	default:
-		t.Error("no order of these requests is one that a queue could have answered so")
+		t.Error("no order of these requests explains the queue's answers")
 	}
 	path := filepath.Join(cmp.Or(os.Getenv("SIGNALBOX_KEEP"), t.TempDir()), "history.html")
 	if err := porcupine.VisualizePath(linModel(), info, path); err != nil {

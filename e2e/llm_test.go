@@ -170,7 +170,7 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 			c := b.client(up.url)
 			id := b.submit(c, api.SubmitRequest{Prompt: "look at pages 1 to 5", SessionID: "talk-1"})
 			d.busy(b, 2)
-			b.until("the third call waits in line", func() bool { return b.deskQueue(c).Depth == 1 })
+			b.until("the third call waits in the queue", func() bool { return b.deskQueue(c).Depth == 1 })
 			if q := b.deskQueue(c); q.InUse != 2 || len(q.Waiters) != 1 || q.Waiters[0].Agent != "llm" || q.Waiters[0].Tool != "desk__look" {
 				t.Errorf("the queue: %+v", q)
 			}
@@ -200,7 +200,7 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 					t.Errorf("no %q in the log:\n%s", want, logs)
 				}
 			}
-			b.until("the figures tell of it", func() bool {
+			b.until("the metrics count it", func() bool {
 				_, figures := b.ask(http.MethodGet, up.url+"/metrics", "")
 				for _, want := range []string{`step_limit{agent="llm"} 3`, `step_calls_total{agent="llm",outcome="executed"} 5`, `step_calls_total{agent="llm",outcome="refused"} 2`, `step_queued_total{agent="llm"} 0`} {
 					if !strings.Contains(figures, "signalbox_agent_"+want+"\n") {
@@ -215,7 +215,7 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 				t.Errorf("printed %q", got.out)
 			}
 			if text := m.Requests()[0].Text; !strings.Contains(text, "look at pages 1 to 5") || !strings.Contains(text, "Seen all.") {
-				t.Errorf("the second task does not hold the first:\n%s", text)
+				t.Errorf("the second task does not contain the first:\n%s", text)
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestLLMCancelLeavesTheLine(t *testing.T) {
 	c := b.client(up.url)
 	id := b.submit(c, api.SubmitRequest{Prompt: "look", SessionID: "talk-1"})
 	d.busy(b, 1)
-	b.until("a call waits in line", func() bool { return b.deskQueue(c).Depth == 1 })
+	b.until("a call waits in the queue", func() bool { return b.deskQueue(c).Depth == 1 })
 	b.want(0, "cancel", id)
 	if task := b.end(c, id); task.State != "cancelled" {
 		t.Errorf("%s: %s", task.State, task.Message)
@@ -387,9 +387,9 @@ func TestLLMStepLimitFollowsTheFile(t *testing.T) {
 	if err := syscall.Kill(file.PID, syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	b.until("a signal has it read at once", func() bool { return strings.Contains(b.read(log), `because="asked for"`) })
+	b.until("a signal makes it read the file at once", func() bool { return strings.Contains(b.read(log), `because="asked for"`) })
 	limit("0")
-	b.until("a limit that is none is refused", func() bool { return strings.Contains(b.read(log), "want a whole number from 1 to 1000") })
+	b.until("an invalid limit is refused", func() bool { return strings.Contains(b.read(log), "want a whole number from 1 to 1000") })
 	d.open()
 	b.completed(c, id)
 	if len(d.looked) != 3 { // one of the first step, two of the second

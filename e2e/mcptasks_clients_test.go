@@ -236,7 +236,7 @@ func TestACallOverflowsIntoATask(t *testing.T) {
 	b.nothingHeld(j.director.url)
 	for _, m := range d.moments() {
 		if m.name == "gone" {
-			t.Errorf("a call that was cancelled in line reached the tool: %+v", m)
+			t.Errorf("a call that was cancelled while it waited reached the tool: %+v", m)
 		}
 	}
 	if n := most(t, d.moments()); n != 1 {

@@ -23,7 +23,7 @@ func (b *box) documented(role string) map[string]string {
 		}
 	}
 	if len(out) == 0 {
-		b.t.Fatalf("docs/metrics.md tells of no metric of a %s", role)
+		b.t.Fatalf("docs/metrics.md names no metric of a %s", role)
 	}
 	return out
 }
@@ -52,7 +52,7 @@ func (b *box) measured(role, url string) {
 	for name := range want {
 		// No schedule fails, no gate is closed, no agent is of kind llm, and none uses an account.
 		if !have[name] && name != "signalbox_schedule_failing" && name != "signalbox_gate_closed" && !strings.HasPrefix(name, "signalbox_agent_step_") && !strings.HasPrefix(name, "signalbox_account_") && !strings.HasPrefix(name, "signalbox_budget_") {
-			b.t.Errorf("docs/metrics.md tells of %s, which a %s does not have", name, role)
+			b.t.Errorf("docs/metrics.md names %s, which a %s does not have", name, role)
 		}
 	}
 }

@@ -29,5 +29,5 @@ func TestTheChecksOfATask(t *testing.T) {
 	})
 	p.goTo("/ui/tasks/" + id)
 	p.showsIn(".card-head", "Checks unchecked")
-	p.until("the cure is there", `[...document.querySelectorAll(".card")].some((e) => e.textContent.includes("signalbox trust FILE"))`)
+	p.until("the remedy is shown", `[...document.querySelectorAll(".card")].some((e) => e.textContent.includes("signalbox trust FILE"))`)
 }

@@ -145,7 +145,7 @@ func TestChangesThatAreCut(t *testing.T) {
 	id := s.changed(changes)
 	p := s.open("/ui/tasks/" + id)
 	p.showsIn(".diff", "This is not the whole patch: the director keeps")
-	p.until("files of which the patch is not here are no links", `document.querySelectorAll(".diff-files a").length === 1 && document.querySelectorAll(".diff-files li").length === 5`)
+	p.until("files whose patch is missing are not links", `document.querySelectorAll(".diff-files a").length === 1 && document.querySelectorAll(".diff-files li").length === 5`)
 	p.click(".diff .output-tools button", "Download")
 	p.showsIn("main, [role=status], .toasts", "This is not the whole patch")
 	nothing := signalbox.Changes{Workspace: "folder", Dir: "/work", Head: strings.Repeat("c", 40)}

@@ -16,7 +16,7 @@ func TestChangeAWaitingTask(t *testing.T) {
 	p := s.open("/ui/tasks/" + third)
 	p.showsIn(".facts", "2")
 	p.click(".task-actions button", "To the top")
-	p.until("it is the first in line", `[...document.querySelectorAll(".task-actions button")].some((b) => b.title === "It is the first in line.")`)
+	p.until("it is the first in the queue", `[...document.querySelectorAll(".task-actions button")].some((b) => b.title === "It is the first in line.")`)
 	lane, err := s.c.Lane(s.ctx(), "coder")
 	if err != nil || len(lane.QueuedExecutions) != 2 || lane.QueuedExecutions[0].ID != third {
 		t.Errorf("the line of coder: %+v, %v", lane.QueuedExecutions, err)

@@ -20,7 +20,7 @@ func TestWorkIsLandedFromThePageOfItsTask(t *testing.T) {
 	})
 	p := s.open("/ui/tasks/" + nothing)
 	p.showsIn("#prompt-head", "Prompt")
-	p.until("what was done in the agent's folder cannot land", `!document.querySelector(".landing")`)
+	p.until("changes in the agent's own folder cannot land", `!document.querySelector(".landing")`)
 
 	p.allow("400 (Bad Request)") // because of the invalid name
 	p.goTo("/ui/tasks/" + id)
@@ -54,7 +54,7 @@ func TestWorkIsLandedFromThePageOfItsTask(t *testing.T) {
 	p.until("it fits on a phone", `document.documentElement.scrollWidth <= innerWidth`)
 	p.click(".attention-list button", "Land again")
 	p.showsIn("main, [role=status], .toasts", "lands next")
-	s.until("it is tried a third time, in vain", func() bool {
+	s.until("it is tried a third time, without success", func() bool {
 		lands, err := s.c.Search(s.ctx(), "mode:land", client.SearchOptions{})
 		task, terr := s.c.Task(s.ctx(), id)
 		return err == nil && terr == nil && len(lands.Tasks) == 3 && task.Landing.State == "stands"

@@ -153,7 +153,7 @@ func TestHostileTextIsText(t *testing.T) {
 	p.until("the prompt is in the field", fmt.Sprintf(`document.querySelector("dialog textarea").value.startsWith(%s)`, jsText(shown)))
 	p.allow("/api/search?")
 	p.goTo("/ui/tasks?q=" + "%3Cimg+src%3Dx+onerror%3Dcanary%3D1%3E:x")
-	p.until("it stands in the box", `document.querySelector("#search")?.value.startsWith("<img")`)
+	p.until("the box contains it", `document.querySelector("#search")?.value.startsWith("<img")`)
 	p.goTo("/ui/agents/%3Cscript%3Ecanary=1%3C%2Fscript%3E")
 	p.allow("404")
 	p.showsIn("main", "<script>canary=1</script>")

@@ -30,7 +30,7 @@ func TestNeedPauseAndDrain(t *testing.T) {
 	p.click("button", "Why does "+short(waiting)+" wait?")
 	p.showsIn(".card-why", "the disk is being changed")
 	if s.state(running) != "working" || s.state(waiting) != "pending" {
-		t.Error("what runs goes on, and what waits waits on")
+		t.Error("running tasks continue, and waiting tasks still wait")
 	}
 	p.click(lane+" button", "Actions for coder")
 	p.click("[role=menuitem]", "Resume")
@@ -72,7 +72,7 @@ func TestNeedStuckAgent(t *testing.T) {
 	p.until("both clocks run", `/Last heartbeat \d+s ago Last progress (nothing printed yet|\d+s ago)/.test(e2e.text('`+coder+` .clocks'))`)
 	// The agent hangs and does not respond: the page says so. The other agent,
 	// which prints as rarely, is healthy.
-	p.until("it is no more said to run", `["stuck?", "down"].includes(e2e.text('`+coder+` .state'))`)
+	p.until("it is no longer shown as running", `["stuck?", "down"].includes(e2e.text('`+coder+` .state'))`)
 	p.until("its heartbeat is late", `document.querySelector('`+coder+` .clocks .is-late')`)
 	p.showsIn(writer+" .state", "running")
 	p.until("that of the other is not", `!document.querySelector('`+writer+` .clocks .is-late')`)

@@ -34,7 +34,7 @@ func TestNeedSchedules(t *testing.T) {
 	p.showsIn(card, made.Words)
 	p.until("the next three", fmt.Sprintf(`document.querySelectorAll('%s .next').length === 3`, card))
 	p.click(card+" button", "Run now")
-	p.until("a mark says what came of it", fmt.Sprintf(`/: completed, by hand/.test(document.querySelector('%s .mark')?.title ?? "")`, card))
+	p.until("a mark shows its result", fmt.Sprintf(`/: completed, by hand/.test(document.querySelector('%s .mark')?.title ?? "")`, card))
 	runs, err := s.c.Executions(s.ctx(), made.ID, 10)
 	if err != nil || len(runs.Executions) != 1 || runs.Executions[0].Trigger != "manual" {
 		t.Fatalf("the API has %+v, %v", runs, err)
@@ -166,7 +166,7 @@ func TestNeedBulk(t *testing.T) {
 	}
 	p.showsIn(".toasts", "13 tasks cancelled")
 	if s.state(kept) != "pending" {
-		t.Error("one that did not match was cancelled")
+		t.Error("a task that did not match was cancelled")
 	}
 	// Selected ones: two of them are retried.
 	p.fill("Search tasks", "state:cancelled report")

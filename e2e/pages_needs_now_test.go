@@ -25,7 +25,7 @@ func TestNeedWhatRunsNow(t *testing.T) {
 	p.showsIn(lane+" .block", "upgrade the billing service")
 	p.showsIn(lane+" .state", "running")
 	p.showsIn(lane+" .chips", "1 sleep 10m, fix the login test")
-	p.until("its id is told too", fmt.Sprintf(`document.querySelector('%s .chip').title.endsWith(%q)`, lane, waiting))
+	p.until("its id is shown too", fmt.Sprintf(`document.querySelector('%s .chip').title.endsWith(%q)`, lane, waiting))
 	p.showsIn(`[aria-label="Agent writer"]`, "next task starts at once")
 	p.showsIn(".figures", "1 running · 1 waiting")
 	p.showsIn(".depth", "Queue 1/")

@@ -19,7 +19,7 @@ func TestTheEndOfATaskIsReported(t *testing.T) {
 	if _, err := s.c.Cancel(s.ctx(), running); err != nil {
 		t.Fatal(err)
 	}
-	p.until("the browser tells the end", `told.some((t) => t === "coder was cancelled: sleep 10m, upgrade the service")`)
+	p.until("the browser notifies of the end", `told.some((t) => t === "coder was cancelled: sleep 10m, upgrade the service")`)
 	p.until("and only once", `localStorage.getItem("signalbox.watched") === "" && told.filter((t) => t.startsWith("coder was")).length === 1`)
 	p.does("look again", `Object.defineProperty(document, "visibilityState", {value: "visible", configurable: true})`)
 	p.goTo("/ui/agents/coder/conversations/new")

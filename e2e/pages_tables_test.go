@@ -68,7 +68,7 @@ func TestTheListOfTasks(t *testing.T) {
 	p.click(".list-bar button", "Columns")
 	p.until("it is not ticked", `e2e.find("[role=menuitemcheckbox]", "Duration")?.ariaChecked === "false"`)
 	p.click("[role=menuitemcheckbox]", "Duration")
-	p.until("what runs has a duration so far", `/^\d+m? ?\d*s$/.test(e2e.text(".row .col-took"))`)
+	p.until("a running task has a duration so far", `/^\d+m? ?\d*s$/.test(e2e.text(".row .col-took"))`)
 
 	// All results of a search as a file, page by page.
 	p.goTo("/ui/tasks?q=state:pending")

@@ -65,7 +65,7 @@ func TestTabsShareOneStream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.until("nobody reads", func() bool { return s.readers() == 0 })
+	s.until("there is no reader", func() bool { return s.readers() == 0 })
 }
 
 // A killed director is shown as dead within five seconds: the numbers are grey,

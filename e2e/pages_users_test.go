@@ -54,7 +54,7 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	clerk.showsIn("main", "This is for admins")
 	clerk.live()
 	if _, err := s.c.Login(s.ctx(), "clerk", first); err == nil {
-		t.Error("the password of before still works")
+		t.Error("the old password still works")
 	}
 
 	// A token: its secret is shown once, works, and stops working when it is
@@ -66,7 +66,7 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	p.showsIn("dialog", "This is shown once")
 	secret := strings.TrimSpace(p.text("dialog .secret"))
 	if code, said := s.ask("GET", s.d.url+"/api/queue", "", "Authorization", "Bearer "+secret); code != 200 {
-		t.Errorf("the new token is not taken: %d %s", code, said)
+		t.Errorf("the new token is not accepted: %d %s", code, said)
 	}
 	p.click("dialog button", "I have kept it")
 	p.showsIn(`tr[aria-label="Token ci"]`, "service ci")

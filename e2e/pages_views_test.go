@@ -27,9 +27,9 @@ func TestSearchesAreCounted(t *testing.T) {
 	asked := `performance.getEntriesByName(location.origin + "/api/search/counts").length`
 	before := has[int](p, asked)
 	s.crowd(2)
-	p.until("what waits is live", `e2e.find(".searches a", "waiting 5")`)
+	p.until("the list of waiting tasks is live", `e2e.find(".searches a", "waiting 5")`)
 	if now := has[int](p, asked); now != before {
-		t.Errorf("it was counted %d times more for what the board knows", now-before)
+		t.Errorf("it was counted %d more times though the board knows the number", now-before)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestTheQueryIsCompleted(t *testing.T) {
 	value("state:completed agent:writer -source:")
 	asked := has[int](p, `performance.getEntriesByType("resource").filter((e) => /api.search.keys|api.schedules/.test(e.name)).length`)
 	if asked != 1 {
-		t.Errorf("%d questions for what may be typed", asked)
+		t.Errorf("%d requests for suggestions", asked)
 	}
 	p.keys(kb.Escape, kb.Escape)
 	p.until("the field is left", `document.activeElement.id !== "search"`)
@@ -237,7 +237,7 @@ func TestEqualFailuresAreOneRow(t *testing.T) {
 	for range 3 {
 		p.keys("j")
 	}
-	p.until("the keys stand at it", `document.querySelector(".is-group.row-cursor")`)
+	p.until("the keyboard selection is on it", `document.querySelector(".is-group.row-cursor")`)
 	p.keys("x")
 	p.showsIn(".bulk", "3 selected")
 	p.keys(kb.Enter)
@@ -256,7 +256,7 @@ func TestEqualFailuresAreOneRow(t *testing.T) {
 		}
 	}
 	p.click(".list-bar button", "Group failures")
-	p.until("they stand alone again", `!document.querySelector(".is-group") && document.querySelectorAll(".row").length > 5`)
+	p.until("they are single rows again", `!document.querySelector(".is-group") && document.querySelectorAll(".row").length > 5`)
 }
 
 // The lists of agents and schedules can be filtered and sorted; the URL has the

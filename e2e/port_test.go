@@ -33,7 +33,7 @@ func TestTasksMoveToAnotherDirector(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "swordfish") || strings.Count(string(text), "\n") != 7 {
-		t.Errorf("the export has a secret, or not 4 tasks and the usage between its first and last line:\n%s", text)
+		t.Errorf("the export has a secret, or does not have 4 tasks and the usage between its first and last line:\n%s", text)
 	}
 	old.stop()
 

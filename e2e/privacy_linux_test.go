@@ -146,11 +146,11 @@ func TestAgentsOfUpAreStartedWithoutSecrets(t *testing.T) {
 		}
 		for name, secret := range secrets {
 			if pid == file.PID && strings.Contains(string(env), secret) {
-				t.Errorf("%s stands in its environment", name)
+				t.Errorf("its environment contains %s", name)
 			}
 		}
 		if pid == file.PID && strings.Contains(string(env), "sbxa_") {
-			t.Error("its token at the director stands in its environment")
+			t.Error("its environment contains its token for the director")
 		}
 	}
 	c := b.client(up.url)

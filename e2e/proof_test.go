@@ -59,7 +59,7 @@ func (s *squatter) heardOnly(t *testing.T, secrets ...string) {
 	defer s.mu.Unlock()
 	for _, secret := range append(secrets, "Authorization", "Bearer") {
 		if strings.Contains(s.heard.String(), secret) {
-			t.Errorf("it heard %q:\n%s", secret, s.heard.String())
+			t.Errorf("it received %q:\n%s", secret, s.heard.String())
 		}
 	}
 	lines := bufio.NewScanner(strings.NewReader(s.heard.String()))
@@ -95,7 +95,7 @@ func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 		select {
 		case <-s.asked:
 		case <-time.After(30 * time.Second):
-			t.Fatal("nobody tries any more")
+			t.Fatal("the attempts have stopped")
 		}
 	}
 	s.heardOnly(t, token, "deploy it", "secret-deploy-key", "FORGED")
@@ -125,7 +125,7 @@ func TestAttackASquatterOfAnAgentsPort(t *testing.T) {
 		select {
 		case <-s.asked:
 		case <-time.After(time.Minute):
-			t.Fatal("nobody tries any more")
+			t.Fatal("the attempts have stopped")
 		}
 	}
 	s.heardOnly(t, token, "deploy it", "secret-deploy-key")

@@ -61,7 +61,7 @@ func TestREADME(t *testing.T) {
 	}
 	blocks := transcripts(string(doc))
 	if len(blocks) == 0 {
-		t.Fatalf("README.md has no block marked %q: nothing of it is tried", transcriptMark)
+		t.Fatalf("README.md has no block marked %q: no part of it is tested", transcriptMark)
 	}
 	b := newBox(t)
 	b.vars["PATH"] = filepath.Dir(binary) + ":/usr/local/bin:/usr/bin:/bin"

@@ -166,7 +166,7 @@ func TestUpRestartsItsAgents(t *testing.T) {
 	}
 	b.completed(c, again)
 	if !strings.Contains(up.err.text(), "agent=ended name=claude restart=true") {
-		t.Errorf("the log says nothing of it:\n%s", up.err.text())
+		t.Errorf("the log does not mention it:\n%s", up.err.text())
 	}
 }
 

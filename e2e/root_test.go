@@ -18,9 +18,9 @@ func TestAnAgentOfRootSaysSo(t *testing.T) {
 	if os.Geteuid() == 0 {
 		shell.says(word)
 	} else if strings.Contains(shell.err.text(), word) {
-		t.Error("it says so of another user")
+		t.Error("it warns for another user")
 	}
 	if strings.Contains(demo.err.text(), word) {
-		t.Error("the demo agent says so")
+		t.Error("the demo agent warns")
 	}
 }

@@ -137,7 +137,7 @@ func TestARunsTokenIsTheRunsAlone(t *testing.T) {
 			}
 			found := b.grep(filepath.Join(b.root, "agents-a1"), token)
 			if len(found) > 0 {
-				t.Errorf("the token lies in %v", found)
+				t.Errorf("the token is in %v", found)
 			}
 			_ = os.WriteFile(filepath.Join(b.root, "second", "end"), []byte("\n"), 0o600)
 			b.end(c, other)

@@ -112,7 +112,7 @@ func TestTheDirectorFollowsTheJobsOfItsFile(t *testing.T) {
 	director.signal(syscall.SIGHUP)
 	director.says("signalbox trust " + filepath.Join(b.work, "signalbox.yaml"))
 	if got := names(); got != "a/config mine/api" {
-		t.Fatalf("jobs that nobody trusted: %s", got)
+		t.Fatalf("untrusted jobs: %s", got)
 	}
 	b.want(0, "trust")
 	b.until("the job of the file is another", func() bool { return names() == "b/config mine/api" })

@@ -198,7 +198,7 @@ func TestExecutionQueueReleaseFencesTheOldRun(t *testing.T) {
 	if err := <-next; err != nil {
 		t.Errorf("the chat after the release: %v", err)
 	}
-	b.until("the late word of the old run is kept", func() bool {
+	b.until("the late result of the old run is stored", func() bool {
 		task, err := c.Task(b.ctx(), id)
 		return err == nil && len(task.Stale) == 1
 	})

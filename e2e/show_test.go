@@ -35,7 +35,7 @@ func TestUpRunsPrompts(t *testing.T) {
 	}
 	up.stop()
 	if strings.Contains(up.out.text(), "queue=") || strings.Contains(up.out.text(), "INFO") {
-		t.Errorf("the log stands on standard output:\n%s", up.out.text())
+		t.Errorf("the log is on standard output:\n%s", up.out.text())
 	}
 	b.until("the end of all processes of up", func() bool { return len(b.living()) == 0 })
 	if _, err := os.Stat(filepath.Join(b.home, ".signalbox", "director.json")); err == nil {

@@ -135,7 +135,7 @@ func (e *everything) sameTools(direct, through *caller) {
 	for _, tool := range own.Tools {
 		tool.Name = "everything__" + tool.Name
 		if want, got := toJSON(e.t, tool), toJSON(e.t, named[tool.Name]); want != got {
-			e.t.Errorf("%s: %s, and behind the gateway %s", tool.Name, want, got)
+			e.t.Errorf("%s: %s, and through the gateway %s", tool.Name, want, got)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (e *everything) progressAndCancel(through *caller, url string) {
 	if res, err := p.ends(); err == nil {
 		e.t.Errorf("a cancelled call answered %s", textOf(res))
 	}
-	e.until("the server hears of the cancel", func() bool { return strings.Contains(e.said(), `"notifications/cancelled"`) })
+	e.until("the server receives the cancel", func() bool { return strings.Contains(e.said(), `"notifications/cancelled"`) })
 	e.nothingHeld(url)
 }
 

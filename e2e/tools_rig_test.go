@@ -251,7 +251,7 @@ func (c *caller) hears(word string) {
 	ctx, cancel := context.WithTimeout(c.b.t.Context(), long)
 	defer cancel()
 	if _, err := c.news.line(ctx, word); err != nil {
-		c.b.t.Fatalf("no progress %q: %v; it heard\n%s", word, err, c.news.text())
+		c.b.t.Fatalf("no progress %q: %v; received:\n%s", word, err, c.news.text())
 	}
 }
 

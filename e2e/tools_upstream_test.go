@@ -235,7 +235,7 @@ func (d *doors) arrived(name string) {
 	select {
 	case <-d.door(d.at, name):
 	case <-time.After(long):
-		d.b.t.Fatalf("%s has not come to its door; the server's log:\n%s", name, d.b.read(d.log))
+		d.b.t.Fatalf("%s has not reached the server; the server's log:\n%s", name, d.b.read(d.log))
 	}
 }
 

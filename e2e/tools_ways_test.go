@@ -255,7 +255,7 @@ func TestTypeScriptClients(t *testing.T) {
 	b.nothingHeld(director.url)
 	for _, m := range d.moments() {
 		if m.name == "hasty" {
-			t.Errorf("a call that was given up in line reached the server: %v", m)
+			t.Errorf("a call that was cancelled while it waited reached the server: %v", m)
 		}
 	}
 }

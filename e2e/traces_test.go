@@ -104,7 +104,7 @@ func (x *tracing) take(_ http.ResponseWriter, r *http.Request) {
 		for _, ss := range rs.ScopeSpans {
 			for _, s := range ss.Spans {
 				if strings.Contains(s.String(), "whisper") {
-					x.b.t.Errorf("a span tells the prompt: %v", s)
+					x.b.t.Errorf("a span contains the prompt: %v", s)
 				}
 				x.spans[s.Name] = append(x.spans[s.Name], tracedSpan{s, service})
 			}
@@ -186,7 +186,7 @@ func TestATaskIsOneTraceOverAllParts(t *testing.T) {
 	call := x.of("tools/call rest__ping", task.QueueID)
 	x.chain(execution, call)
 	if len(x.upstreams) != 1 || !strings.Contains(x.upstreams[0], trace+"-"+call.id()) {
-		t.Errorf("the tool was told %q, not of span %s", x.upstreams, call.id())
+		t.Errorf("the tool got %q, not span %s", x.upstreams, call.id())
 	}
 	x.chain(execution, x.of("submit", called.QueueID), x.of("attempt", called.QueueID), x.of("run", called.QueueID), x.of("execution", called.QueueID))
 }
@@ -205,7 +205,7 @@ func TestATraceGoesOnOverARestart(t *testing.T) {
 	submit := x.of("submit", id)
 	director.kill()
 	b.director(append(tools, "--addr", strings.TrimPrefix(director.url, "http://"))...)
-	b.until("the execution is taken up", func() bool {
+	b.until("the execution is adopted", func() bool {
 		code, said := b.ask(http.MethodPost, director.url+"/api/tools/rest__ping/call", `{}`, "Authorization", "Bearer "+token, "X-Signalbox-Execution", id)
 		return code == http.StatusOK && strings.Contains(said, "pong")
 	})
@@ -222,7 +222,7 @@ func TestATraceGoesOnOverARestart(t *testing.T) {
 		adopted = adopted || a.Key == "signalbox.adopted" && a.Value.GetBoolValue()
 	}
 	if !adopted {
-		t.Errorf("the run does not say that it was taken up: %v", run)
+		t.Errorf("the run does not say that it was adopted: %v", run)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestCallsOverMCPAreOfTheirCallersTrace(t *testing.T) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.upstreams) != 1 || !strings.Contains(x.upstreams[0], trace+"-"+call.id()) {
-		t.Errorf("the tool was told %q, not of span %s", x.upstreams, call.id())
+		t.Errorf("the tool got %q, not span %s", x.upstreams, call.id())
 	}
 }
 

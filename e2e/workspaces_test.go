@@ -134,7 +134,7 @@ func TestWorktreesOnThePages(t *testing.T) {
 	p := s.ownWindow(s.d.url).tabWith("/ui/agents", tabOptions{tool: tool})
 	p.showsIn("main", "Worktrees")
 	if n := len(writer.Requests(agenttest.Workspaces)); n != 0 {
-		t.Errorf("it was asked %d times though nobody looks", n)
+		t.Errorf("it was asked %d times without a viewer", n)
 	}
 	p.click(".workspaces button", "Show")
 	p.showsIn(".listing-workspaces", "2 commits not landed")

@@ -22,7 +22,7 @@ func FuzzAddresses(f *testing.F) {
 		ip := netip.AddrFrom16([16]byte(raw))
 		never, trusted, untrusted := agentaddr.Never(ip), agentaddr.Check(ip, true), agentaddr.Check(ip, false)
 		if never != nil && (trusted == nil || untrusted == nil) {
-			t.Fatalf("%s may never be asked (%v), and an agent may have it", ip, never)
+			t.Fatalf("%s is always forbidden (%v), and an agent may have it", ip, never)
 		}
 		if trusted != nil && untrusted == nil {
 			t.Fatalf("%s: a token takes a right away", ip)
@@ -31,11 +31,11 @@ func FuzzAddresses(f *testing.F) {
 			t.Fatalf("%s is another host, and needs no token", ip)
 		}
 		if plain := ip.Unmap(); agentaddr.Public(ip) && (plain.IsLoopback() || plain.IsPrivate() || plain.IsLinkLocalUnicast() || plain.IsUnspecified() || plain.IsMulticast()) {
-			t.Fatalf("%s is taken for public", ip)
+			t.Fatalf("%s counts as public", ip)
 		}
 		for _, wrapped := range wrap([4]byte{169, 254, 169, 254}, raw) {
 			if agentaddr.Never(wrapped) == nil {
-				t.Fatalf("%s leads to a metadata service, and may be asked", wrapped)
+				t.Fatalf("%s leads to a metadata service, and is allowed", wrapped)
 			}
 		}
 	})

@@ -63,7 +63,7 @@ func TestAccountOfAgents(t *testing.T) {
 		}
 	}
 	if s := r[true]; s.Limit == nil || s.Account != nil {
-		t.Errorf("with a key of its own: limit %+v, account %+v", s.Limit, s.Account)
+		t.Errorf("with its own key: limit %+v, account %+v", s.Limit, s.Account)
 	}
 	if s := r[false]; s.Limit == nil || s.Account == nil || s.Account.Name != one {
 		t.Errorf("with the agent's key: limit %+v, account %+v", s.Limit, s.Account)

@@ -50,7 +50,7 @@ func TestCodexIsAskedForItsLimits(t *testing.T) {
 	}
 	testkit.Wait(t, "the windows are known before any run", func() bool { return a.windows() == want(42) })
 	if a.daemon.Status().Account.AnsweredAt != nil {
-		t.Error("it is told that a model has answered")
+		t.Error("a model's answer is reported")
 	}
 	if n := p.Asked.Load(); n != 1 {
 		t.Errorf("it was asked %d times", n)

@@ -46,7 +46,7 @@ func TestUsageSurvivesTheAgent(t *testing.T) {
 	a, cmd := process(t, config(t, "demo"))
 	acc := a.submit(api.AgentTask{Prompt: "spend 4 sleep 1h", Budget: &api.Budget{USD: 5}})
 	b := a.submit(api.AgentTask{Prompt: "spend 4 sleep 4s", Isolated: true, Budget: &api.Budget{USD: 5}})
-	testkit.Wait(t, "it has used something", func() bool { s := a.get(b.TaskID); return s.State == "working" && s.CostUSD > 0 && s.TokenUsage != nil })
+	testkit.Wait(t, "it reports a usage", func() bool { s := a.get(b.TaskID); return s.State == "working" && s.CostUSD > 0 && s.TokenUsage != nil })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestUsageSurvivesTheAgent(t *testing.T) {
 		t.Errorf("it has used $%v, %+v", s.CostUSD, s.TokenUsage)
 	}
 	if s := after.get(acc.TaskID); s.CostUSD != 0 || s.TokenUsage != nil {
-		t.Errorf("one that had used nothing: %+v", s)
+		t.Errorf("a run without usage: %+v", s)
 	}
 }
 

@@ -43,11 +43,11 @@ func TestRunEnvironmentIdentifiesRun(t *testing.T) {
 		t.Errorf("the log shows the token: %s", log.Text)
 	}
 	if out := a.end(a.submit(fenced("queue-b", 2, "x")).TaskID).Output; strings.Contains(out, "SIGNALBOX_TOKEN") {
-		t.Errorf("a run without a token of its own got one: %s", out)
+		t.Errorf("a run without its own token got one: %s", out)
 	}
 	a = start(t, command(t, "env"))
 	if out := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID).Output; strings.Contains(out, "SIGNALBOX_DIRECTOR") || strings.Contains(out, "SIGNALBOX_QUEUE_ID") {
-		t.Errorf("what is not known was made up: %q", out)
+		t.Errorf("unknown values were invented: %q", out)
 	}
 }
 

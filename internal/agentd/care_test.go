@@ -79,7 +79,7 @@ func TestWorkspacesAreListed(t *testing.T) {
 		w := all[name]
 		if w.State != state || w.Kind != "worktree" || w.Repo != a.daemon.Status().WorkDir || w.Branch != "signalbox/"+name || w.BaseBranch != "main" || w.QueueID != "queue-"+name || w.SessionID == "" ||
 			w.CreatedAt.IsZero() || w.LastUsedAt.IsZero() || w.Bytes < 4096 || w.Bytes > 10<<20 || (w.Seen == "") != (state != "unlanded" && state != "uncommitted") {
-			t.Errorf("%s, which is %s, is told as %+v", name, state, w)
+			t.Errorf("%s, which is %s, is reported as %+v", name, state, w)
 		}
 	}
 	if w := all[unlanded]; w.CommitsCount != 2 || len(w.Commits) != 2 || !strings.HasSuffix(w.Commits[1], " the first of them") || w.Base != base || w.Bytes < 300000 {

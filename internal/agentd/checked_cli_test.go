@@ -34,7 +34,7 @@ func TestCLIMendsWhatChecksFound(t *testing.T) {
 			if !slices.ContainsFunc(m.Requests(), func(r model.Request) bool {
 				return strings.Contains(r.Text, "make made.txt") && strings.Contains(r.Text, "All is done.") && strings.Contains(r.Text, "made.txt is missing, number 42")
 			}) {
-				t.Error("the second turn does not have the first and the output of the check")
+				t.Error("the second turn does not contain the first turn and the output of the check")
 			}
 			gone(t, s.TaskID)
 		})

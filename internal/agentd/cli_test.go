@@ -144,7 +144,7 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 				resumed = resumed || strings.Contains(r.Text, "what is the answer?")
 			}
 			if !resumed {
-				t.Error("the resumed conversation does not hold the first prompt")
+				t.Error("the resumed conversation does not contain the first prompt")
 			}
 			want := []string{"talk-1"}
 			if kind == "claude" { // claude uses our name of the conversation as its own

@@ -92,7 +92,7 @@ func TestLowerFenceIsStale(t *testing.T) {
 			}
 		}
 		if s := a.daemon.Status(); s.HighestFence != 7 || s.Director != "store-1" {
-			t.Errorf("status tells fence %d of %q", s.HighestFence, s.Director)
+			t.Errorf("status reports fence %d of %q", s.HighestFence, s.Director)
 		}
 		a.stop()
 		a = start(t, a.cfg) // the same after a restart

@@ -21,7 +21,7 @@ func TestFullDiskRefusesTasks(t *testing.T) {
 		t.Helper()
 		a.refused(task, 500, "storage_error")
 		if code := a.do("GET", "/task/queue-a", nil, nil); code != 404 {
-			t.Errorf("it is known all the same: %d", code)
+			t.Errorf("it is known nevertheless: %d", code)
 		}
 	}
 	fill := filepath.Join(dir, "fill")

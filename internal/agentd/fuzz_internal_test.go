@@ -35,7 +35,7 @@ func FuzzSlot(f *testing.F) {
 		torn := bytes.Clone(b)
 		torn[uint(bit)%slotSize] ^= 1
 		if _, _, ok := decodeSlot(torn); ok && uint(bit)%slotSize >= 4 {
-			t.Fatalf("byte %d differs, and nobody sees it", uint(bit)%slotSize)
+			t.Fatalf("a change of byte %d is not detected", uint(bit)%slotSize)
 		}
 	})
 }

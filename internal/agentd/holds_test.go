@@ -24,7 +24,7 @@ func TestARunHasWhatItHolds(t *testing.T) {
 		t.Errorf("got %q, %+v, %+v", s.Output, s.Error, s.Checks)
 	}
 	if s := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID); s.Output != "\n" {
-		t.Errorf("a run that holds nothing has %q", s.Output)
+		t.Errorf("a run without resources has %q", s.Output)
 	}
 	for _, env := range []string{"PATH", "LD_PRELOAD", "SIGNALBOX_TOKEN", "ANTHROPIC_BASE_URL", "a b", ""} {
 		a.refused(api.AgentTask{Prompt: "x", Holds: []api.AgentHold{{Resource: "port", N: 1, Values: []string{"v"}, Env: env}}}, 400, "validation_error")
@@ -51,6 +51,6 @@ func TestAFolderIsTheSameByAllItsPaths(t *testing.T) {
 	several := config(t, "command")
 	several.Runner.Command, several.Slots = []string{"true"}, 2 // further slots have folders of their own
 	if id := start(t, several).daemon.Status().FolderID; id != "" {
-		t.Errorf("an agent with two slots tells the folder %s", id)
+		t.Errorf("an agent with two slots reports the folder %s", id)
 	}
 }

@@ -223,7 +223,7 @@ func TestLandingsOverKills(t *testing.T) {
 		}
 		for i, id := range ids {
 			if id == f[2] && landed[i] != nil && landed[i].Commit != f[0] {
-				t.Errorf("%s is said to be %s, and is %s", id, landed[i].Commit, f[0])
+				t.Errorf("%s is reported as %s, and is %s", id, landed[i].Commit, f[0])
 			}
 		}
 	}

@@ -182,7 +182,7 @@ func TestDiskFailureDuringAccept(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			if d.find("queue-a") != nil || d.Status().State != "idle" {
-				t.Error("it is known all the same")
+				t.Error("it is known nevertheless")
 			}
 			if _, err := d.Void("queue-b", api.AgentVoid{Fence: 2}); !errors.As(err, &ref) || ref.status != 500 || ref.body.Error != "storage_error" {
 				t.Errorf("a promise that is not stored: %v", err)

@@ -38,7 +38,7 @@ func shopWithLFS(t *testing.T) (src agentd.Config, dir string, host *gitHost) {
 	git(t, src, "commit", "-qm", "logo")
 	git(t, src, "push", "-q", "origin", "main")
 	if host.content("a large logo\n") == "" || !strings.HasPrefix(git(t, src, "show", "main:logo.bin"), "version https://git-lfs") {
-		t.Fatal("git-lfs has not stored the file apart; the test proves nothing")
+		t.Fatal("git-lfs has not stored the file separately; the test proves nothing")
 	}
 	return src, dir, host
 }
@@ -60,7 +60,7 @@ func TestClonesHaveLargeFiles(t *testing.T) {
 	host.forget()
 	a.run(api.AgentTask{Prompt: "grep -q large logo.bin && echo a new large icon > icon.bin", QueueID: "queue-00000001", Fence: 1}, "completed")
 	if n := host.asked("/lfs"); n != 0 {
-		t.Errorf("large files that are here were asked for %d times", n)
+		t.Errorf("large files that are present were requested %d times", n)
 	}
 	l := a.land(landTask("queue-00000001", 2))
 	if l.Landed == nil || !strings.HasPrefix(git(t, src, "-C", filepath.Join(dir, "shop.git"), "show", "main:icon.bin"), "version https://git-lfs") {
@@ -102,7 +102,7 @@ func TestWorktreesHaveLargeFiles(t *testing.T) {
 		t.Fatalf("%+v %+v", l, l.Error)
 	}
 	if n := host.asked("/lfs"); n != 0 {
-		t.Errorf("large files that are here were asked for %d times", n)
+		t.Errorf("large files that are present were requested %d times", n)
 	}
 	git(t, cfg, "checkout", "-q", "main")
 	if b, err := os.ReadFile(filepath.Join(cfg.WorkDir, "icon.bin")); err != nil || string(b) != "a new large icon\n" {

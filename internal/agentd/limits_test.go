@@ -178,7 +178,7 @@ func TestUsageLimitEndsRunAndConversationGoesOn(t *testing.T) {
 				t.Errorf("the model was asked %q", text)
 			}
 			if s.Account == nil || s.Account.AnsweredAt == nil || a.daemon.Status().Account.AnsweredAt == nil {
-				t.Errorf("that it answered is not told: %+v", s.Account)
+				t.Errorf("its answer is not reported: %+v", s.Account)
 			}
 		})
 	}

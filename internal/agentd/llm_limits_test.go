@@ -95,7 +95,7 @@ func TestLLMErrorsAreReadable(t *testing.T) {
 				t.Error("the key is in it")
 			}
 			if ids := sessionIDs(a); len(ids) != 0 {
-				t.Errorf("a conversation in which nothing was said: %q", ids)
+				t.Errorf("an empty conversation: %q", ids)
 			}
 		})
 	}

@@ -169,7 +169,7 @@ func TestLedgerIsFullWhileFencesCannotBeStored(t *testing.T) {
 		}
 		<-d.find(task.QueueID).done
 		if took > ledgerSlots {
-			t.Fatal("entries were overwritten that nothing else holds up")
+			t.Fatal("needed entries were overwritten")
 		}
 	}
 	if err := os.RemoveAll(block); err != nil {

@@ -295,7 +295,7 @@ func TestPullStaleReportStopsRun(t *testing.T) {
 	d.say <- api.PullAnswer{Task: task(2, "echo next")} // the slot is free
 	d.finished("queue-2")
 	if n := d.count(func(r told) bool { return r.id == "queue-1" && r.Finished != nil }); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("reported %d times", n)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestPullReportsEndUntilAcknowledged(t *testing.T) {
 	d.say <- api.PullAnswer{Task: task(2, "echo next")}
 	d.finished("queue-2")
 	if n := d.count(func(r told) bool { return r.id == "queue-1" && r.Finished != nil }); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("reported %d times", n)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

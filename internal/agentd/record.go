@@ -147,7 +147,7 @@ func (d *disk) loadFences() (map[string]fenceMark, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(b, &fences); err != nil {
-		return nil, fmt.Errorf("%s cannot be read, and without it a stale director could not be told apart; delete it to start without it: %w", path, err)
+		return nil, fmt.Errorf("%s cannot be read, and without it a stale director cannot be detected; delete it to start without it: %w", path, err)
 	}
 	return fences, nil
 }

@@ -157,7 +157,7 @@ func TestStorageErrorRefusesTask(t *testing.T) {
 	}
 	a.refused(fenced("queue-a", 1, "sleep 1ms"), 500, "storage_error")
 	if code := a.do("GET", "/task/queue-a", nil, nil); code != 404 {
-		t.Errorf("it is known all the same: %d", code)
+		t.Errorf("it is known nevertheless: %d", code)
 	}
 	if err := os.Rename(dir+"-away", dir); err != nil {
 		t.Fatal(err)

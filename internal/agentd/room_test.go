@@ -48,7 +48,7 @@ func TestNoWorktreeWithoutRoom(t *testing.T) {
 		t.Errorf("%q", ref.Message)
 	}
 	if code := a.do("GET", "/task/queue-00000002", nil, nil); code != 404 {
-		t.Errorf("what was refused is known: %d", code)
+		t.Errorf("the refused task is known: %d", code)
 	}
 	if acc := a.submit(big); acc.TaskID != s.TaskID {
 		t.Errorf("offered again it is %s, was %s", acc.TaskID, s.TaskID)

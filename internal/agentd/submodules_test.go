@@ -62,7 +62,7 @@ func TestClonesHaveSubmodules(t *testing.T) {
 		return w.State + " " + strings.Join(w.Nested, "; ")
 	}
 	if got := nested(s.QueueID); got != "empty " {
-		t.Errorf("a worktree in which nothing was done is %q", got)
+		t.Errorf("an unchanged worktree is %q", got)
 	}
 	host.forget()
 	change := `cd ext/lib && git checkout -q -B main && echo two > lib.txt && git -c user.name=x -c user.email=x@example.org commit -qam two`
@@ -71,7 +71,7 @@ func TestClonesHaveSubmodules(t *testing.T) {
 		t.Errorf("a worktree with a commit in its submodule is %q", got)
 	}
 	if n := host.asked("/lib.git") + host.asked("/deep.git"); n != 0 {
-		t.Errorf("what was there was fetched again, in %d requests", n)
+		t.Errorf("present commits were fetched again, in %d requests", n)
 	}
 	task := landTask("queue-00000001", 11)
 	s = a.land(task)

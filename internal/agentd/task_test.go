@@ -160,7 +160,7 @@ func TestSlotIsHeldForProcessWithoutMarks(t *testing.T) {
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()
 		}
-		t.Errorf("the agent is idle and process %d lives on", pid)
+		t.Errorf("the agent is idle and process %d is still alive", pid)
 	}
 }
 

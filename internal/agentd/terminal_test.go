@@ -132,7 +132,7 @@ func (c *tty) shows(text string) {
 	c.t.Helper()
 	for !strings.Contains(c.screen.String(), text) {
 		if m, err := c.next(); err != nil || m != nil {
-			c.t.Fatalf("%q was never on the screen: %v, %+v, %q", text, err, m, c.screen.String())
+			c.t.Fatalf("%q did not appear on the screen: %v, %+v, %q", text, err, m, c.screen.String())
 		}
 	}
 }
@@ -364,7 +364,7 @@ func TestTerminalBackpressure(t *testing.T) {
 			last, since = now, time.Now()
 		}
 		if n, _ := strconv.Atoi(strings.TrimSpace(last)); n > 200 {
-			t.Fatal("200 MiB were printed to a client that reads nothing")
+			t.Fatal("a client that reads nothing was sent 200 MiB")
 		}
 		return time.Since(since) > 400*time.Millisecond
 	})

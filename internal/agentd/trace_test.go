@@ -75,7 +75,7 @@ func TestRunSpanIsPassedToProgram(t *testing.T) {
 		}
 	}
 	if strings.Contains(all, "whisper") {
-		t.Errorf("a span tells the prompt: %s", all)
+		t.Errorf("a span contains the prompt: %s", all)
 	}
 }
 

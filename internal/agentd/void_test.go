@@ -39,7 +39,7 @@ func TestVoidClaimIsRefused(t *testing.T) {
 			t.Errorf("status is %+v", s)
 		}
 		if code := a.do("GET", "/task/queue-a", nil, nil); code != 404 {
-			t.Errorf("a task that never came is known: %d", code)
+			t.Errorf("a task that was never sent is known: %d", code)
 		}
 		a.stop()
 		a = start(t, a.cfg) // the same after a restart

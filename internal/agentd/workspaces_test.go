@@ -66,7 +66,7 @@ func (a *agent) run(task api.AgentTask, state string) (api.AgentTaskStatus, *api
 		a.t.Fatalf("%q is %s: %+v", task.Prompt, s.State, s.Error)
 	}
 	if s.Changes == nil {
-		a.t.Fatalf("%q does not tell what it changed", task.Prompt)
+		a.t.Fatalf("%q does not report its changes", task.Prompt)
 	}
 	return s, s.Changes
 }

@@ -29,6 +29,6 @@ func TestAFreedBoxReportsNoProcesses(t *testing.T) {
 	o := Outcome{Alive: []int{4711}, Still: func() []int { return []int{4711} }}
 	u.freeBox(&o)
 	if (o.Still == nil) != knows || (o.Alive == nil) != knows {
-		t.Errorf("a box that knows what lives (%v) leaves %+v", knows, o)
+		t.Errorf("a box that knows its processes (%v) leaves %+v", knows, o)
 	}
 }

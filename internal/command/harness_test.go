@@ -62,7 +62,7 @@ func both(t *testing.T, test func(t *testing.T)) {
 	t.Run(boxed, func(t *testing.T) {
 		t.Parallel()
 		if boxes == nil {
-			t.Skip("this machine gives no boxes")
+			t.Skip("this machine has no boxes")
 		}
 		test(t)
 	})
@@ -123,7 +123,7 @@ func run(ctx context.Context, t *testing.T, tool *command.Tool, r command.Run) c
 		t.Errorf("alive: %v", o.Alive)
 	}
 	if pids := marked(t, r.Mark); len(pids) > 0 {
-		t.Errorf("processes %v of the run live when it is over", pids)
+		t.Errorf("processes %v of the run are alive after its end", pids)
 	}
 	if o.Reason == "" || (o.Message == "") != (o.Reason == signalbox.ReasonCompleted) {
 		t.Errorf("reason %q, message %q", o.Reason, o.Message)
@@ -139,7 +139,7 @@ func marked(t *testing.T, mark string) []int {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil || len(dirs) == 0 {
-		t.Skip("there is no /proc to see by what lives")
+		t.Skip("there is no /proc to see which processes are alive")
 	}
 	var pids []int
 	for _, dir := range dirs {

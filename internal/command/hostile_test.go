@@ -151,7 +151,7 @@ func testWhatShedAllSignsIsEnded(t *testing.T) {
 // even those without any mark.
 func TestEndOfARunLeavesWhatIsBoxed(t *testing.T) {
 	if boxes == nil {
-		t.Skip("this machine gives no boxes")
+		t.Skip("this machine has no boxes")
 	}
 	ready, up := fifo(t)
 	end, ended := begun(t, open(t, toolconf.CommandTool{Command: sh(t, "echo up > "+ready+"; sleep 300")}), up)

@@ -18,7 +18,7 @@ import (
 func keeps(t *testing.T, limit string) {
 	t.Helper()
 	if boxes == nil {
-		t.Skip("this machine gives no boxes")
+		t.Skip("this machine has no boxes")
 	}
 	for _, l := range boxes.Report().Limits {
 		if l.Name == limit && l.By != "" && (limit != "memory" || l.By == "cgroup2") { // with rlimits, the cause of a memory failure is unknown
@@ -86,7 +86,7 @@ func TestABoxIsCleanForTheNextRun(t *testing.T) {
 func TestSandbox(t *testing.T) {
 	t.Run(boxed, func(t *testing.T) {
 		if boxes == nil {
-			t.Skip("this machine gives no boxes")
+			t.Skip("this machine has no boxes")
 		}
 		for _, r := range boxes.Report().Sandbox {
 			t.Run(r.Kind, func(t *testing.T) {

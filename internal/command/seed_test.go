@@ -88,7 +88,7 @@ func testSeedErrorTableOfPrograms(t *testing.T) {
 			o := run(t.Context(), t, open(t, toolconf.CommandTool{Command: c.command, Cwd: c.cwd}), command.Run{})
 			wantMessage(t, o, signalbox.ReasonAgentError, c.message)
 			if o.ExitCode != nil {
-				t.Errorf("exit code %d of what was not started", *o.ExitCode)
+				t.Errorf("exit code %d of a program that was not started", *o.ExitCode)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestSeedTimeoutOfTheTask(t *testing.T) {
 	wantMessage(t, run(t.Context(), t, tool, command.Run{Timeout: 100 * time.Millisecond}), signalbox.ReasonRunTimeout, "Task timed out after 100ms")
 	short := open(t, toolconf.CommandTool{Command: sh(t, "sleep 0.3; echo done"), Timeout: 50 * time.Millisecond})
 	if o := run(t.Context(), t, short, command.Run{Timeout: time.Hour}); o.Reason != signalbox.ReasonCompleted {
-		t.Errorf("the tool's own limit cut a task that has a longer one: %+v", o)
+		t.Errorf("the tool's own limit ended a task with a longer limit: %+v", o)
 	}
 }
 
@@ -161,7 +161,7 @@ func testSeedPayload(t *testing.T) {
 	}
 	o = run(t.Context(), t, open(t, toolconf.CommandTool{Command: sh(t, "cat")}), command.Run{})
 	if want := `{"tool":"t","input":{},"metadata":{}}` + "\n"; o.Stdout != want {
-		t.Errorf("a call that is no task gives %q, want %q", o.Stdout, want)
+		t.Errorf("a call without a task gives %q, want %q", o.Stdout, want)
 	}
 }
 

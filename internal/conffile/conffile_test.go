@@ -87,7 +87,7 @@ func show(b *strings.Builder, n *conffile.Node) {
 
 func TestSuggest(t *testing.T) {
 	if got := conffile.Suggest("g", []string{"h", "default"}); got != "" {
-		t.Errorf("a name with which it has no letter in common: %s", got)
+		t.Errorf("a name without a common letter: %s", got)
 	}
 	known := []string{"queue.max_size", "addr", "concurrent"}
 	for key, want := range map[string]string{

@@ -122,7 +122,7 @@ func (f *following) await(want string) {
 			f.t.Fatalf("took %q, want %q", got, want)
 		}
 	case <-time.After(time.Minute):
-		f.t.Fatal("the jobs were not taken")
+		f.t.Fatal("the jobs were not loaded")
 	}
 }
 

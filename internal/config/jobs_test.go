@@ -162,7 +162,7 @@ func TestOnlySchedulersReadJobs(t *testing.T) {
 		t.Errorf("as a scheduler: %v", err)
 	}
 	if c, err := w.asScheduler(flag("--addr", "scheduler.addr", "127.0.0.1:0")); err == nil || len(c.Jobs) > 0 {
-		t.Error("a file that is wrong was taken")
+		t.Error("an invalid file was loaded")
 	}
 }
 

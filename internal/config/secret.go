@@ -63,7 +63,7 @@ func ownFolder(path string) error {
 		return err
 	}
 	if !Own(path, info) {
-		return fmt.Errorf("%s will not hold a token: it must be your folder, and writable by nobody else (chmod go-w %s)", path, path)
+		return fmt.Errorf("%s cannot hold a token: it must be your folder, and no other user may be able to write to it (chmod go-w %s)", path, path)
 	}
 	return nil
 }

@@ -27,6 +27,6 @@ func TestASecretThatAStrangerMadeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := config.EnsureSecret(path); got != "" || err == nil || !strings.Contains(err.Error(), "belongs to another user") {
-		t.Errorf("%q, %v, want an error with the cure", got, err)
+		t.Errorf("%q, %v, want an error with the remedy", got, err)
 	}
 }

@@ -80,12 +80,12 @@ func TestFilesThatNeedNoTrust(t *testing.T) {
 	named := src
 	named.File = path
 	if _, err := Load(named); err != nil {
-		t.Errorf("a file that is named: %v", err)
+		t.Errorf("a file named on the command line: %v", err)
 	}
 	without := src
 	without.NoWorkFile = true
 	if c, err := Load(without); err != nil || c.File != "" || c.Director != "" {
-		t.Errorf("where it never counts: %v, %+v", err, c.File)
+		t.Errorf("where it is never used: %v, %+v", err, c.File)
 	}
 }
 
@@ -103,14 +103,14 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 		}
 	}
 	if os.Getuid() != 0 {
-		t.Skip("only root makes files of others")
+		t.Skip("only root can make files of other users")
 	}
 	src, path := workFolder(t, "queue: {max_size: 7}\n")
 	if err := os.Chown(path, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(src); err == nil {
-		t.Error("a file of nobody counts")
+		t.Error("a file of another user is trusted")
 	}
 	link, own := workFolder(t, "")
 	if err := os.Rename(own, own+".real"); err != nil {
@@ -120,13 +120,13 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Load(link); err != nil {
-		t.Errorf("a link of one's own: %v", err)
+		t.Errorf("a link of the same user: %v", err)
 	}
 	if err := os.Lchown(own, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(link); err == nil {
-		t.Error("a link that nobody made counts")
+		t.Error("a link of another user is trusted")
 	}
 }
 
@@ -135,7 +135,7 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 func TestAKeyIsAskedAboutUnlessItIsHarmless(t *testing.T) {
 	for _, key := range harmless {
 		if settings(new(Config)).find(key) == nil {
-			t.Errorf("%s is no key", key)
+			t.Errorf("%s is not a key", key)
 		}
 	}
 	for _, x := range settings(new(Config)) {

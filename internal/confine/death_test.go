@@ -119,7 +119,7 @@ func killedDirector(t *testing.T, o confine.Options) (leader, leftover string) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if leader == "" || leftover == "" {
-		t.Fatal("the director did not get far")
+		t.Fatal("the processes of the director did not start")
 	}
 	return leader, leftover
 }

@@ -125,7 +125,7 @@ echo tried all
 				exit, _ := r.finish()
 				out := r.out.String()
 				if exit.Code != 0 || !strings.Contains(out, "tried all") || strings.Count(out, "attacker: ") != 10 {
-					t.Fatalf("not all was tried: %v: %s", exit, out)
+					t.Fatalf("not everything was tried: %v: %s", exit, out)
 				}
 				if strings.Contains(out, "can ") || strings.Contains(out, planted) {
 					t.Errorf("%s", out)
@@ -134,7 +134,7 @@ echo tried all
 					t.Errorf("the file now holds %q, %v", got, err)
 				}
 				if _, err := os.Lstat(filepath.Join(write, "..", "moved")); err == nil {
-					t.Error("it moved what it made out of its folder")
+					t.Error("it moved its file out of its folder")
 				}
 				if left := running("/bin/sleep\x007531"); len(left) > 0 {
 					t.Errorf("%v survived", left)
@@ -197,7 +197,7 @@ ATTACK kernel KEY`, "ABSTRACT", abstract(t), "KEY", keyOfUser(t)))
 		"can limit": 1, "can slow another": 1, "can bind": 1, "can schedule": 1, "can slow the disk": 1, "can ask by clone3": 1, "can share memory": 1,
 	} {
 		if strings.Count(out, what) != n {
-			t.Errorf("%q stands in it %d times, want %d: %s", what, strings.Count(out, what), n, out)
+			t.Errorf("it contains %q %d times, want %d: %s", what, strings.Count(out, what), n, out)
 		}
 	}
 	if os.Getuid() == 0 && !strings.Contains(out, "can read the memory of another") {
@@ -230,7 +230,7 @@ true`))
 			exit, _ := r.finish()
 			out := r.out.String()
 			if exit.Code != 0 || strings.Count(out, "attacker: ") != 7 || !strings.Contains(out, "a pair of streams works") {
-				t.Fatalf("not all was tried: %v: %s", exit, out)
+				t.Fatalf("not everything was tried: %v: %s", exit, out)
 			}
 			sends := strings.Contains(out, "can send a datagram: <nil>")
 			if rest := strings.ReplaceAll(out, "can send a datagram: <nil>", ""); strings.Contains(rest, "can ") || sends != network {
@@ -262,6 +262,6 @@ func TestAttackByALinkInTheTemporaryFolder(t *testing.T) {
 		t.Errorf("the next run finds %q", out)
 	}
 	if got, err := os.ReadFile(p.secret); string(got) != planted {
-		t.Errorf("what the link led to is %q, %v", got, err)
+		t.Errorf("the target of the link is %q, %v", got, err)
 	}
 }

@@ -50,7 +50,7 @@ func TestSandboxHidesTheDirectorsOwnFolder(t *testing.T) {
 		r := start(t, h, confine.Limits{}, confine.Sandbox{On: true, Kind: "bubblewrap", Read: []string{data}}, "cat "+data+"/secret.key")
 		r.finish()
 		if out := r.out.String(); out != "the key" {
-			t.Errorf("it was named, and is not shown: %s", out)
+			t.Errorf("it is configured, and is not visible: %s", out)
 		}
 	})
 	t.Run("landlock", func(t *testing.T) {

@@ -99,7 +99,7 @@ func TestStruckOfVersion2(t *testing.T) {
 		t.Errorf("%+v, want %+v", b.before, want)
 	}
 	if b.look() || len(b.Struck()) > 0 {
-		t.Errorf("struck %v by what was there before", b.struck)
+		t.Errorf("struck %v by events of the previous run", b.struck)
 	}
 	for n, text := range map[string]string{"memory.events": "oom_kill 4\n", "pids.events": "max 5\n", "cpu.stat": "usage_usec 2000000\n"} {
 		if err := os.WriteFile(filepath.Join(g.dir, n), []byte(text), 0o600); err != nil {
@@ -190,7 +190,7 @@ func TestBoundsOfFolders(t *testing.T) {
 		last = i
 	}
 	if strings.Contains(line, "--unshare-net") {
-		t.Error("the network is gone")
+		t.Error("the network is missing")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 			r := start(t, h, l, confine.Sandbox{}, `dd if=/dev/zero of=/dev/null bs=200M count=1 2>&1; echo end $?; sleep 100`)
 			if method == "rlimit" {
 				if code := r.out.said(t, "end"); code == "0" {
-					t.Errorf("it had the memory: %s", r.out)
+					t.Errorf("it got the memory: %s", r.out)
 				}
 				return
 			}

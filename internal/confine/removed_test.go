@@ -57,6 +57,6 @@ func TestGroupsThatSomebodyRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	if after := groups(name(t)); len(after) != len(before) {
-		t.Errorf("of %v are left %v", before, after)
+		t.Errorf("of %v, these are left: %v", before, after)
 	}
 }

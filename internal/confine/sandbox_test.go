@@ -166,7 +166,7 @@ func TestSandboxRequiredFailsClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b.SandboxKind() != "" {
-			t.Errorf("a sandbox of nothing: %s", b.SandboxKind())
+			t.Errorf("an empty sandbox: %s", b.SandboxKind())
 		}
 		if err := b.Free(); err != nil {
 			t.Error(err)
@@ -239,7 +239,7 @@ echo tried all`, "OWNER", owner)))
 			exit, _ := r.finish()
 			out := r.out.String()
 			if exit.Code != 0 || !strings.Contains(out, "a child ran") || !strings.Contains(out, "tried all") {
-				t.Fatalf("not all was tried: %v: %s", exit, out)
+				t.Fatalf("not everything was tried: %v: %s", exit, out)
 			}
 			if strings.Contains(out, "can ") {
 				t.Error(out)

@@ -34,7 +34,7 @@ func TestALockIsOneHoldersUntilItCloses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := filelock.Take(first); err != nil {
-			t.Errorf("its holder is in its own way: %v", err)
+			t.Errorf("its holder cannot lock it again: %v", err)
 		}
 		for name, lock := range map[string]func(*os.File) error{"take": filelock.Take, "look": filelock.Look} {
 			if err := lock(second); !errors.Is(err, filelock.ErrHeld) {
@@ -43,7 +43,7 @@ func TestALockIsOneHoldersUntilItCloses(t *testing.T) {
 		}
 		first.Close()
 		if err := errors.Join(filelock.Look(second), filelock.Look(third)); err != nil {
-			t.Errorf("two who look: %v", err)
+			t.Errorf("two observers: %v", err)
 		}
 		third.Close()
 		if err := filelock.Take(second); err != nil {
@@ -63,7 +63,7 @@ func TestWhatCannotBeLockedIsNotHeld(t *testing.T) {
 func TestAFileSaysWhoHoldsIt(t *testing.T) {
 	f := opened(t, filepath.Join(t.TempDir(), "lock"))
 	if who := filelock.Holder(f, "somebody"); who != "somebody" {
-		t.Errorf("nobody signed, and it is %q", who)
+		t.Errorf("it is unsigned, and its content is %q", who)
 	}
 	if _, err := f.WriteString(strings.Repeat("an older holder with much to say ", 20)); err != nil {
 		t.Fatal(err)

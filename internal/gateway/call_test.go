@@ -66,7 +66,7 @@ func TestProviderFailuresReleaseSlot(t *testing.T) {
 						t.Errorf("code %q: %v", signalbox.CodeOf(err), err)
 					}
 					if err != nil && strings.Contains(err.Error(), "inner secret") {
-						t.Errorf("a panic is told to the caller: %v", err)
+						t.Errorf("a panic is reported to the caller: %v", err)
 					}
 				}
 				b.free(t, "browser")
@@ -186,7 +186,7 @@ func TestUnknownToolSuggestsNames(t *testing.T) {
 	}
 	for _, e := range ended {
 		if e.Server != "" || e.Tool != "" {
-			t.Errorf("a caller's word is counted: %+v", e)
+			t.Errorf("a name given by the caller is counted: %+v", e)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func checkNoSlotLost(t *testing.T, rt *rapid.T, concurrent int, fates []int, lea
 		})
 	}
 	group.Wait()
-	testkit.Wait(rt, "no slot in use, no call in line: leases end by themselves", func() bool {
+	testkit.Wait(rt, "no slot in use, no call waiting: leases expire", func() bool {
 		s, _ := b.queues.Status("browser", 0)
 		return s.InUse == 0 && s.Depth == 0
 	})

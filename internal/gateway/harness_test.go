@@ -185,7 +185,7 @@ func code(t *testing.T, err error) signalbox.Code {
 func (b *fixture) free(t *testing.T, queue string) {
 	t.Helper()
 	if s, ok := b.queues.Status(queue, 0); !ok || s.InUse != 0 || s.Depth != 0 {
-		t.Errorf("queue %s: %d slots in use, %d calls in line", queue, s.InUse, s.Depth)
+		t.Errorf("queue %s: %d slots in use, %d calls waiting", queue, s.InUse, s.Depth)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestOnStart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(calls) > 0 {
-		t.Error("it ran all the same")
+		t.Error("it ran nevertheless")
 	}
 	b.free(t, "browser")
 }
@@ -115,7 +115,7 @@ func TestCallLimit(t *testing.T) {
 				}
 				if c.tool.Kind == gateway.KindCommand {
 					if want := max(c.limit, 0); want == 0 && limit != time.Minute || want > 0 && limit != want {
-						t.Errorf("its provider is given the limit %s", limit)
+						t.Errorf("its provider got the limit %s", limit)
 					}
 				}
 			})

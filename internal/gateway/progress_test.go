@@ -86,7 +86,7 @@ func TestSlowProgressListenerDoesNotHoldSlot(t *testing.T) {
 		b.free(t, "browser")
 		select {
 		case <-slow:
-			t.Error("the call is over while its caller is still being told something")
+			t.Error("the call has returned while a progress report is still running")
 		default:
 		}
 		close(deaf)

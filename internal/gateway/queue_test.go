@@ -40,7 +40,7 @@ func TestCapacityOneSerializesCalls(t *testing.T) {
 		first := b.call(t.Context(), gateway.Call{Tool: "s__click"})
 		synctest.Wait()
 		if lines := b.log.lines("queued"); len(lines) != 0 {
-			t.Errorf("a call that does not wait has a line: %q", lines)
+			t.Errorf("a call that does not wait is logged: %q", lines)
 		}
 		second := b.call(t.Context(), gateway.Call{Tool: "s__click", Caller: gateway.Caller{Session: "secret-session", Agent: "coder"}})
 		synctest.Wait()
@@ -140,7 +140,7 @@ func TestIncidentWaitOutsideToolTimeout(t *testing.T) {
 			t.Errorf("the error does not say what it is about: %v", err)
 		}
 		if b.depth("browser") != 0 || len(b.log.lines("started")) != 1 {
-			t.Error("it is still in line, or was called")
+			t.Error("it is still in the queue, or was called")
 		}
 		close(letGo)
 	})
@@ -187,7 +187,7 @@ func TestFullQueueIsRefusedAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 		if len(b.log.lines("reason=full")) != 1 {
-			t.Error("the log does not have it")
+			t.Error("the log does not mention it")
 		}
 		close(letGo)
 	})

@@ -80,7 +80,7 @@ func TestRefusedCallClosesItsQueue(t *testing.T) {
 					}
 				}
 				if told < 10 {
-					t.Errorf("%d were told: %q", told, h.all())
+					t.Errorf("%d were reported: %q", told, h.all())
 				}
 				b.free(t, "api")
 			})

@@ -53,7 +53,7 @@ func TestToolChangesNotifyListeners(t *testing.T) {
 	equal(t, names(b.Tools()), "n__a", "n__b")
 	first.offer(tool("n__b", "default"), tool("n__a", "default"))
 	if heard != 1 {
-		t.Errorf("heard %d changes, there was one", heard)
+		t.Errorf("%d changes were reported, there was one", heard)
 	}
 	if d := b.Tools()[0].Timeout; d != time.Hour {
 		t.Errorf("timeout %v", d)
@@ -75,7 +75,7 @@ func TestToolChangesNotifyListeners(t *testing.T) {
 	}
 	second.offer()
 	if got := b.Servers()[0].Error; got != "" || b.Tools()[0].Server != "s" {
-		t.Errorf("after the other is gone: %q, %+v", got, b.Tools()[0])
+		t.Errorf("after the other was removed: %q, %+v", got, b.Tools()[0])
 	}
 	stop()
 	first.offer()

@@ -70,7 +70,7 @@ func TestCallAndWaitSpans(t *testing.T) {
 			t.Fatalf("%d spans", len(got.Ended()))
 		}
 		if call.Parent().TraceID().String() != traceID || !call.Parent().IsRemote() || wait.Parent().SpanID() != call.SpanContext().SpanID() {
-			t.Error("the spans do not hang together")
+			t.Error("the spans are not connected")
 		}
 		if d := wait.EndTime().Sub(wait.StartTime()); d != 2*time.Second {
 			t.Errorf("the wait is %v", d)

@@ -44,7 +44,7 @@ func TestTheProgramRunsOnWithoutItsPages(t *testing.T) {
 	releaseProgram()
 	after := residentFile(t)
 	if strings.Count(text, "pages") != 1000 {
-		t.Error("the program no longer counts right")
+		t.Error("the program no longer counts correctly")
 	}
 	if after >= before {
 		t.Errorf("%d kB of files are resident, %d before", after, before)

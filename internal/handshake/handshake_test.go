@@ -109,7 +109,7 @@ func (s *listener) heardNothing(t *testing.T) {
 	t.Helper()
 	for _, secret := range []string{token, "abcdefghijklmnopqrstuvwxyz", "the prompt", "Authorization"} {
 		if strings.Contains(s.text(), secret) {
-			t.Errorf("it heard %q:\n%s", secret, s.text())
+			t.Errorf("it received %q:\n%s", secret, s.text())
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestAttackAReplayedProof(t *testing.T) {
 	})
 	for range 2 {
 		if got, err := send(t, proving(t, token), recorder.url()); err == nil {
-			t.Fatalf("a replayed proof was believed: %s", got)
+			t.Fatalf("a replayed proof was accepted: %s", got)
 		}
 	}
 	recorder.heardNothing(t)

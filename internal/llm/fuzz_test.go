@@ -44,7 +44,7 @@ func FuzzAnswers(f *testing.F) {
 				t.Fatalf("%T %v", err, err)
 			}
 			if heard.String() != turn.Message.Text || err == nil && turn.StopReason == "" {
-				t.Fatalf("heard %q, %+v", heard.String(), turn)
+				t.Fatalf("got %q, %+v", heard.String(), turn)
 			}
 		}
 	})

@@ -137,7 +137,7 @@ func TestRepairOfConversations(t *testing.T) {
 				t.Error(d)
 			}
 			if d := cmp.Diff(before, c.in); d != "" {
-				t.Errorf("what was handed in was changed: %s", d)
+				t.Errorf("the argument was changed: %s", d)
 			}
 			if d := cmp.Diff(got, llm.Repair(got)); d != "" {
 				t.Errorf("a repaired conversation was repaired again: %s", d)

@@ -120,7 +120,7 @@ func TestNonsenseOfAnEndpoint(t *testing.T) {
 				e := fails(t, s.Model()).Error()
 				contains(t, e, "the model's answer could not be had")
 				if strings.Contains(e, "bufio") {
-					t.Errorf("not in our words: %s", e)
+					t.Errorf("not our own message: %s", e)
 				}
 			})
 		}

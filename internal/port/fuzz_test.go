@@ -28,7 +28,7 @@ func FuzzSources(f *testing.F) {
 		for _, source := range []string{write(t, dir, "export.jsonl", text), write(t, dir, ".tasksQueue", text), folder} {
 			tasks, bad, err := all(t, source)
 			if err != nil && err.Error() == "" {
-				t.Fatal("a refusal without a word")
+				t.Fatal("a refusal without a message")
 			}
 			for _, why := range bad {
 				if !strings.Contains(why, ": ") || len(why) > 4000+len(text) {
@@ -45,7 +45,7 @@ func FuzzSources(f *testing.F) {
 			}
 			again, badAgain, errAgain := all(t, source)
 			if len(again) != len(tasks) || len(badAgain) != len(bad) || (err == nil) != (errAgain == nil) {
-				t.Fatalf("%q: %d tasks and %d that are none, then %d and %d", text, len(tasks), len(bad), len(again), len(badAgain))
+				t.Fatalf("%q: %d tasks and %d bad lines, then %d and %d", text, len(tasks), len(bad), len(again), len(badAgain))
 			}
 			for i := range tasks {
 				if again[i].QueueID != tasks[i].QueueID {

@@ -192,8 +192,8 @@ type reader struct {
 
 // Errors of an incomplete export.
 var (
-	errCut   = errors.New("the export was cut off: its last line is missing; all that stands in it was read")
-	errCount = errors.New("the export is not what was written")
+	errCut   = errors.New("the export is truncated: its last line is missing; everything in it was read")
+	errCount = errors.New("the export is inconsistent")
 )
 
 func (r *reader) read(ctx context.Context, in io.Reader, to Taker) error {
@@ -243,7 +243,7 @@ func (r *reader) read(ctx context.Context, in io.Reader, to Taker) error {
 	case !whole:
 		return errCut
 	case foot.Tasks != records:
-		return fmt.Errorf("%w: its last line says %d tasks, and its lines are those of %d; all that stands in it was read. Export again, or look for what became of the others", errCount, foot.Tasks, records)
+		return fmt.Errorf("%w: its last line says %d tasks, but it has %d; everything in it was read. Export again, or look for the other tasks", errCount, foot.Tasks, records)
 	}
 	return nil
 }

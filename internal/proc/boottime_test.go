@@ -11,7 +11,7 @@ func TestSinceBootAdvancesLikeTime(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if passed := SinceBoot().Sub(own); passed < 20*time.Millisecond || passed > time.Hour {
-		t.Errorf("%s passed by the clock that a lease goes by, and %s by Go's", passed, time.Since(begun))
+		t.Errorf("%s passed on the clock of leases, and %s on Go's", passed, time.Since(begun))
 	}
 	if off := time.Until(SinceBoot()).Abs(); off > time.Hour {
 		t.Errorf("it is off by %s", off)

@@ -46,7 +46,7 @@ func TestEndLeavesNothingAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(p.Alive()); n != 2 {
-		t.Errorf("%d live before the end, want the program and its child", n)
+		t.Errorf("%d are alive before the end, want the program and its child", n)
 	}
 	if _, err := p.End(); err != nil {
 		t.Fatal(err)

@@ -255,7 +255,7 @@ func TestEndLeavesNothingAlive(t *testing.T) {
 			pid := out.ready(t)
 			go io.Copy(io.Discard, out.pr)
 			if len(p.Alive()) == 0 {
-				t.Error("nothing seems to live before the end")
+				t.Error("no process seems to be alive before the end")
 			}
 			if _, err := p.End(); err != nil {
 				t.Fatal(err)
@@ -329,7 +329,7 @@ func TestClearMarks(t *testing.T) {
 		dead(t, pid)
 	}
 	if err := syscall.Kill(pids[last], 0); err != nil {
-		t.Error("one that is none of theirs was killed")
+		t.Error("an unrelated process was killed")
 	}
 	if left := proc.ClearMarks(nil); left != nil {
 		t.Errorf("left %v", left)

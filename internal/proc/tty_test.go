@@ -89,7 +89,7 @@ func TestEndOfATerminalLeavesNothingAlive(t *testing.T) {
 	p := shell(t, out, `trap "" HUP TERM; set -m; sleep 1000 & nohup sleep 1000 & echo "re""ady"; wait`)
 	out.seen(t, "ready")
 	if n := len(p.Alive()); n < 3 {
-		t.Errorf("%d processes live before the end, want a shell and its two jobs", n)
+		t.Errorf("%d processes are alive before the end, want a shell and its two jobs", n)
 	}
 	if _, err := p.End(); err != nil {
 		t.Fatal(err)
@@ -112,12 +112,12 @@ func TestTypingGivesUp(t *testing.T) {
 			return
 		}
 	}
-	t.Error("256 KiB were typed at a program that reads nothing")
+	t.Error("a program that reads nothing accepted 256 KiB of keys")
 }
 
 func TestNoTerminalToType(t *testing.T) {
 	p := start(t, "hang", nil, 0)
 	if p.Resize(proc.Size{Cols: 1, Rows: 1}) == nil || p.Type([]byte("x"), time.Second) == nil {
-		t.Error("a program without a terminal took keys")
+		t.Error("a program without a terminal accepted keys")
 	}
 }

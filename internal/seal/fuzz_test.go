@@ -28,11 +28,11 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%q sealed for %q opens as %q, %v", plain, context, got, err)
 		}
 		if _, err := s.Open(own, context+"x"); err == nil {
-			t.Fatalf("what was sealed for %q opens for another context", context)
+			t.Fatalf("a value sealed for %q opens for another context", context)
 		}
 		own[len(own)-1] ^= 1
 		if _, err := s.Open(own, context); err == nil {
-			t.Fatal("what was changed opens")
+			t.Fatal("a changed value opens")
 		}
 	})
 }

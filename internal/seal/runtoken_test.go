@@ -32,7 +32,7 @@ func TestRunTokenNamesItsExecution(t *testing.T) {
 		"nothing":           "",
 	} {
 		if got, _, ok := s.RunOf(wrong); ok {
-			t.Errorf("%s: it is taken for %q", what, got)
+			t.Errorf("%s: it is accepted as %q", what, got)
 		}
 	}
 }

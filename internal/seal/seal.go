@@ -117,7 +117,7 @@ func Load(dir, env string) (*Sealer, error) {
 		return nil, fmt.Errorf("secret key %s can be read by others (mode %04o): run chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	if user, ok := owner(info); ok && user != os.Geteuid() {
-		return nil, fmt.Errorf("secret key %s belongs to user %d, who knows it: if it was put there by a stranger, remove it and close the folder (chmod 700 %s); if it is yours, chown it", path, user, dir)
+		return nil, fmt.Errorf("secret key %s belongs to user %d, who knows it: if another user put it there, remove it and close the folder (chmod 700 %s); if it is yours, chown it", path, user, dir)
 	}
 	key, err := Parse(string(text))
 	if err != nil {

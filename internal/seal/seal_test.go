@@ -52,7 +52,7 @@ func TestKeyFileIsPrivateAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := seal.Load(dir, ""); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Fatalf("a key that others can read: %v; want an error with the cure", err)
+		t.Fatalf("a key that others can read: %v; want an error with the remedy", err)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestAKeyThatAStrangerMadeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := seal.Load(dir, ""); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-		t.Fatalf("a key of another user: %v; want an error with the cure", err)
+		t.Fatalf("a key of another user: %v; want an error with the remedy", err)
 	}
 }
 

@@ -24,13 +24,13 @@ func TestAReservedPortIsNotAssignedAgain(t *testing.T) {
 		}
 		made, err := net.Dial("tcp", reserved.Addr())
 		if err != nil {
-			t.Fatalf("nobody reaches its server: %v", err)
+			t.Fatalf("its server is not reachable: %v", err)
 		}
 		_ = made.Close()
 		_ = l.Close()
 		if made, err := net.Dial("tcp", reserved.Addr()); err == nil {
 			_ = made.Close()
-			t.Fatal("somebody answers there while its server is stopped")
+			t.Fatal("another server answers there while its server is stopped")
 		}
 		for range 70_000 { // there are 65,535
 			other, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +38,7 @@ func TestAReservedPortIsNotAssignedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, port, _ := net.SplitHostPort(other.Addr().String()); net.JoinHostPort("127.0.0.1", port) == reserved.Addr() {
-				t.Fatal("somebody else was given its port")
+				t.Fatal("another server got its port")
 			}
 			_ = other.Close()
 		}

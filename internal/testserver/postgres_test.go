@@ -85,7 +85,7 @@ func TestSchemasAreEmptiedAndLentAgain(t *testing.T) {
 	schemas := &testserver.Schemas{Server: s, Database: "postgres", Keep: "migrations"}
 	one, two := schemas.Borrow(), schemas.Borrow()
 	if one.URL == two.URL {
-		t.Fatalf("%s is lent twice", one.URL)
+		t.Fatalf("%s is handed out twice", one.URL)
 	}
 	names := map[testserver.Schema]string{}
 	for _, lent := range []testserver.Schema{one, two} {

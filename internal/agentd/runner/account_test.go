@@ -101,7 +101,7 @@ func TestAccountIsOfTheLogin(t *testing.T) {
 	}
 	llm := must(t, "llm", runner.Options{LLM: runner.LLM{APIKey: "sk-1"}})
 	if own, brought := llm.Account("", nil, nil), llm.Account("", nil, map[string]string{"OPENAI_API_KEY": "sk-2"}); own == brought {
-		t.Errorf("a task with a key of its own spends %+v", brought)
+		t.Errorf("a task with its own key uses %+v", brought)
 	}
 	for _, kind := range []string{"command", "demo"} {
 		if a := must(t, kind, runner.Options{Command: []string{"true"}}).Account(t.TempDir(), []string{"OPENAI_API_KEY=sk-1"}, nil); a != (runner.Account{}) {

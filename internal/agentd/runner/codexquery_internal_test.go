@@ -109,6 +109,6 @@ func TestLimitsQueryNeedsAChatGPTLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q := gone.LimitsQuery(t.TempDir(), nil); q != nil {
-		t.Errorf("a CLI that is not there is asked: %+v", q)
+		t.Errorf("a missing CLI is asked: %+v", q)
 	}
 }

@@ -21,7 +21,7 @@ func TestExtrasCannotInjectFlags(t *testing.T) {
 	}
 	for _, bad := range []string{"--help", "-x", "", "Read,Bash", "Read Bash", "Bash(a),Edit(b)", "Bash(a)(b)", "Bash(", "Bash()", "Bash(a\nb)", "mcp__", strings.Repeat("a", 65)} {
 		if r.CheckExtras([]string{bad}, "") == nil {
-			t.Errorf("%q is taken for a tool", bad)
+			t.Errorf("%q is accepted as a tool", bad)
 		}
 	}
 	for _, good := range []string{"Read", "Bash(git *)", "Bash(git log:*)", "mcp__box__list-all", "mcp__box__*", "Read(./src/**)"} {
@@ -33,7 +33,7 @@ func TestExtrasCannotInjectFlags(t *testing.T) {
 		t.Error("no limit on extras")
 	}
 	if err := must(t, "claude", runner.Options{Permission: "bypassPermissions"}).CheckExtras([]string{"Bash(git *)"}, ""); err == nil || !strings.Contains(err.Error(), "bypassPermissions") {
-		t.Errorf("a pattern that means nothing: %v", err)
+		t.Errorf("a pattern without effect: %v", err)
 	}
 }
 

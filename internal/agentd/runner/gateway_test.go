@@ -107,7 +107,7 @@ func TestClaudeGateway(t *testing.T) {
 	}
 	task := connected(t, t.TempDir())
 	if _, err := must(t, "claude", runner.Options{ExtraArgs: []string{"--settings={"}}).Plan(task); err == nil || !strings.Contains(err.Error(), "agent.args: --settings") {
-		t.Errorf("settings that are none: %v", err)
+		t.Errorf("invalid settings: %v", err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestOpencodeGateway(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	if _, err := must(t, "opencode", runner.Options{}).Plan(connected(t, t.TempDir(), "OPENCODE_CONFIG_CONTENT=// no")); err == nil {
-		t.Error("a configuration that is none is taken")
+		t.Error("an invalid configuration is accepted")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestOwnServers(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, ".mcp.json"), `{`)
 	if servers, err := must(t, "claude", runner.Options{}).OwnServers(home, dir, nil); err == nil || len(servers) != 2 {
-		t.Errorf("a file that is no JSON: %v, %v", servers, err)
+		t.Errorf("a file that is not JSON: %v, %v", servers, err)
 	}
 }
 

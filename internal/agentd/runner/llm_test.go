@@ -70,7 +70,7 @@ func TestLLMExtras(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Bash(git *)", "fs read", strings.Repeat("x", 300)} {
 		if r.CheckExtras([]string{bad}, "") == nil {
-			t.Errorf("%q is taken for a tool", bad)
+			t.Errorf("%q is accepted as a tool", bad)
 		}
 	}
 	if r.CheckExtras(make([]string, 101), "") == nil || r.CheckExtras(nil, "a\x00b") == nil {

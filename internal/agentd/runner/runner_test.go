@@ -298,7 +298,7 @@ func TestTroubleIsReported(t *testing.T) {
 	s.Line([]byte(retry(1, "529", `"overloaded"`)))
 	s.Line([]byte(`{"type":"assistant","message":{"content":[]}}`))
 	if heard, _ := s.Trouble(); heard != "" {
-		t.Errorf("what is over is still heard: %q", heard)
+		t.Errorf("a trouble that has ended is still reported: %q", heard)
 	}
 	_, _, o := events(t, "opencode", runner.Exit{Text: "exit status 0"}, `{"type":"step_start"}`)
 	if o.ErrType != "no_result" {

@@ -164,7 +164,7 @@ func TestARunDoesNotCountEarlierRuns(t *testing.T) {
 	s.Line([]byte(`{"type":"result","subtype":"success","result":"ok","total_cost_usd":0.25,"modelUsage":{"a":{"inputTokens":10,"outputTokens":2}}}`))
 	s.Outcome(Exit{})
 	if u := s.Heard().Used; u != (Used{Tokens: api.TokenUsage{Input: 10, Output: 2}, USD: 0.25}) {
-		t.Errorf("claude that counts anew: %+v", u)
+		t.Errorf("claude that counts from zero again: %+v", u)
 	}
 	// A CLI that is ended keeps its count with the conversation.
 	s = usingStream(t, "claude", home, nil, signalbox.Budget{}, true)
@@ -218,7 +218,7 @@ func TestCodexUsageFromItsConversation(t *testing.T) {
 	s = usingStream(t, "codex", home, nil, signalbox.Budget{Tokens: 1000}, false)
 	s.Line([]byte(`{"type":"thread.started","thread_id":"` + conversation + `"}`))
 	if use(-1) || use(-1) || !use(-1) || !strings.Contains(s.Heard().Used.Over(signalbox.Budget{Tokens: 1000}), "does not say how many tokens") {
-		t.Errorf("that tells nothing: %+v", s.Heard())
+		t.Errorf("without a usage report: %+v", s.Heard())
 	}
 }
 
@@ -230,10 +230,10 @@ func TestPrices(t *testing.T) {
 		}
 	}
 	if got, _ := (Prices{"asked": {Input: 7}}).of("heard", "asked"); got.Input != 7 {
-		t.Errorf("by the name that was asked for: %v", got)
+		t.Errorf("by the requested name: %v", got)
 	}
 	if got, _ := p.of("", "gpt-5"); got.Input != 2 {
-		t.Errorf("of a model that does not say its name: %v", got)
+		t.Errorf("of a model that does not report its name: %v", got)
 	}
 	if _, ok := (Prices{"x": {}}).of("", "y"); ok {
 		t.Error("a price of another model counts")

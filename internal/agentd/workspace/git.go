@@ -68,7 +68,7 @@ func OpenTree(ctx context.Context, dir string, environ []string) (*Repo, error) 
 	}
 	r, err := Open(ctx, real, environ)
 	if err == nil && r.Dir != real {
-		err = fmt.Errorf("%s is no longer a working tree of its own: it is inside that of %s", dir, r.Dir)
+		err = fmt.Errorf("%s is no longer a separate working tree: it is inside that of %s", dir, r.Dir)
 	}
 	if err != nil {
 		return nil, err

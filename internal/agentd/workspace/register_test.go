@@ -63,7 +63,7 @@ func enteredInPart(t *testing.T, common string, sees []string) {
 		t.Error("the entry is still there")
 	}
 	if _, err := os.Lstat(foreign); err != nil {
-		t.Errorf("an entry of somebody else: %v", err)
+		t.Errorf("an entry of another owner: %v", err)
 	}
 	for of, lock := range locks {
 		if _, err := os.Lstat(lock); (err == nil) != (of == "of somebody else") {
@@ -106,7 +106,7 @@ func TestListOfWorktreesIsHeldByGit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := repo.Worktrees(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v while a git has the list", err)
+		t.Errorf("%v while a git process holds the list", err)
 	}
 	if err := errors.Join(stdin.Close(), git.Wait()); err != nil {
 		t.Fatal(err)

@@ -159,7 +159,7 @@ func TestChangesOfFolder(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if c.Patch != patch || c.PatchBytes != int64(len(patch)) || strings.Contains(patch, "ignored") || strings.Contains(patch, "of before") {
-		t.Errorf("the patch has %d bytes, %d of them are told:\n%s", len(patch), c.PatchBytes, patch)
+		t.Errorf("the patch has %d bytes, the report says %d:\n%s", len(patch), c.PatchBytes, patch)
 	}
 	// The patch turns one tree into the other.
 	clone := newRepository(t)
@@ -236,7 +236,7 @@ func TestChangesAreBounded(t *testing.T) {
 		r.git("-C", other, "init", "-q")
 	})
 	if c.FilesChanged != maxFiles+5 || len(c.Files) != maxFiles || c.PatchBytes != int64(len(patch)) {
-		t.Errorf("%d files, %d told, patch of %d bytes, %d told", c.FilesChanged, len(c.Files), len(patch), c.PatchBytes)
+		t.Errorf("%d files, %d reported, patch of %d bytes, %d reported", c.FilesChanged, len(c.Files), len(patch), c.PatchBytes)
 	}
 	if len(c.Patch) > api.MaxPatch || len(c.Patch) < api.MaxPatch/2 || !strings.HasPrefix(patch, c.Patch) || !strings.HasPrefix(patch[len(c.Patch):], "diff --git ") {
 		t.Errorf("the beginning of %d bytes does not end with a file", len(c.Patch))
@@ -324,13 +324,13 @@ func TestWorktree(t *testing.T) {
 		return l.Any()
 	}
 	if unlanded() {
-		t.Error("a new worktree has something")
+		t.Error("a new worktree counts as changed")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "new.txt"), []byte("new\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if !unlanded() {
-		t.Error("an untracked file is nothing")
+		t.Error("an untracked file does not count as a change")
 	}
 	if err := w.CommitAll(t.Context(), "Work of a task", "Signalbox-Task: queue-1"); err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestWorktree(t *testing.T) {
 		t.Errorf("an empty commit, %v", err)
 	}
 	if !unlanded() {
-		t.Error("a commit is nothing")
+		t.Error("a commit does not count as a change")
 	}
 	if err := repo.RemoveWorktree(t.Context(), dir); err != nil {
 		t.Fatal(err)
@@ -434,7 +434,7 @@ func TestWorktreeErrorsSayWhatIsMissing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := repo.Mark(ctx, t.TempDir()); err == nil {
-		t.Error("a cancelled context reads")
+		t.Error("a cancelled context still reads")
 	}
 }
 

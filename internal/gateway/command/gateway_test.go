@@ -82,7 +82,7 @@ func TestSlotIsHeldUntilProcessesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := strings.Fields(parts[0].Text); len(lines) != 2 || lines[0] != lines[1] {
-		t.Errorf("something of the run before went on: %q", lines)
+		t.Errorf("a process of the previous run continued: %q", lines)
 	}
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)

@@ -68,7 +68,7 @@ func TestToolChangeIsNotified(t *testing.T) {
 		r := newFixture(t, endpoint.Options{})
 		c := r.connect(version)
 		// The client's stream may not be open yet; then it sees the next change.
-		testkit.Wait(t, "the client is told", func() bool {
+		testkit.Wait(t, "the client is notified", func() bool {
 			r.script.offer(r.script.Tools()[:1])
 			r.script.offer(append(r.script.Tools(), gateway.Tool{Name: "s__new", Server: "s", Kind: gateway.KindMCP, Queue: "default", Definition: json.RawMessage(`{"name":"s__new","inputSchema":{"type":"object"}}`)}))
 			select {
@@ -157,7 +157,7 @@ func TestWaitingCallGetsProgress(t *testing.T) {
 			}
 		}
 		if len(holder.progress) > 0 {
-			t.Error("one who did not ask is told")
+			t.Error("a client that did not ask is notified")
 		}
 	})
 }
@@ -185,9 +185,9 @@ func TestDisconnectedCallerLeavesQueue(t *testing.T) {
 				behind := last.call(t.Context(), "s__hold", nil)
 				testkit.Wait(t, "two wait", func() bool { return r.queue("one").Depth == 2 })
 				leave(waiter, cancelWait)
-				testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 1 })
+				testkit.Wait(t, "it has left the queue", func() bool { return r.queue("one").Depth == 1 })
 				if err := testkit.Receive(t, "its call ends", waiting); err == nil {
-					t.Error("the call that was given up succeeded")
+					t.Error("the cancelled call succeeded")
 				}
 				leave(holder, cancel)
 				testkit.Receive(t, "its provider is told", r.script.gone)

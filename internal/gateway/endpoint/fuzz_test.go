@@ -65,7 +65,7 @@ func FuzzFrames(f *testing.F) {
 		select {
 		case <-done: // the protocol allows it to end with an error
 		case <-time.After(time.Minute):
-			t.Fatalf("%q: the client has gone, and the server stays", s)
+			t.Fatalf("%q: the server did not end after its client", s)
 		}
 		for line := range bytes.Lines(out.Bytes()) {
 			var m struct {

@@ -120,12 +120,12 @@ func TestDefinitionsAndResultsPassUnchanged(t *testing.T) {
 			s.tools[len(s.tools)-1].Definition = json.RawMessage(definition)
 		})
 		if list := r.ask(version, "tools/list", ""); !strings.Contains(list, definition) {
-			t.Errorf("the list is\n%s\nand does not have\n%s", list, definition)
+			t.Errorf("the list is\n%s\nand lacks\n%s", list, definition)
 		}
 		res := r.ask(version, "tools/call", `"name":"s__raw"`)
 		for _, want := range []string{`"content":` + content, `"structuredContent":` + structured, `"isError":true`, `"example.com/n":12345678901234567890`} {
 			if !strings.Contains(res, want) {
-				t.Errorf("the result is\n%s\nand does not have\n%s", res, want)
+				t.Errorf("the result is\n%s\nand lacks\n%s", res, want)
 			}
 		}
 		if has := strings.Contains(res, `"resultType":"complete"`); has != (version == modern) {
@@ -145,7 +145,7 @@ func TestArgumentsPassUnchanged(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	got := data(t, r.sendModern("tools/call", `"name":"s__echo"`, `,"example.com/trace":"t1","progressToken":"p"`))
 	if !strings.Contains(got, `"example.com/trace":"t1"`) || strings.Contains(got, "clientCapabilities") || strings.Contains(got, "progressToken") {
-		t.Errorf("of _meta the upstream got %s", got)
+		t.Errorf("the upstream got this _meta: %s", got)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, err := r.tryConnect("2025-06-18", principalHeader, "user:carl"); err == nil || !strings.Contains(err.Error(), "3 MCP sessions are open") {
-		t.Errorf("a client of the SDK is told: %v", err)
+		t.Errorf("a client of the SDK got: %v", err)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestStdioServesOneClient(t *testing.T) {
 		if err := testkit.Receive(t, "the call is given up", waiting); err == nil {
 			t.Error("a cancelled call succeeded")
 		}
-		testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
+		testkit.Wait(t, "it has left the queue", func() bool { return r.queue("one").Depth == 0 })
 		_ = c.call(t.Context(), "s__hold", nil)
 		testkit.Wait(t, "another waits", func() bool { return r.queue("one").Depth == 1 })
 		hangUp()

@@ -80,7 +80,7 @@ func TestListenReportsTasks(t *testing.T) {
 	}
 	got := r.sendModern("subscriptions/listen", `"notifications":{"taskIds":["`+mine+`"]}`, "")
 	if e := r.read(got).Error; e == nil || e.Code != -32021 || got.status != 400 {
-		t.Errorf("one who did not declare tasks: %+v", got)
+		t.Errorf("a client that did not declare tasks: %+v", got)
 	}
 	// Tasks and tools share one stream, which lives until the client disconnects.
 	both, closeBoth := r.listens(`"taskIds":["`+another+`"],"toolsListChanged":true`, declaring, principalHeader, "user:ben")

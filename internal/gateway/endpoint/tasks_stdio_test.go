@@ -107,7 +107,7 @@ func TestRelayForwardsProgress(t *testing.T) {
 	if err := testkit.Receive(t, "the call is given up", done); err == nil {
 		t.Error("a cancelled call succeeded")
 	}
-	testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
+	testkit.Wait(t, "it has left the queue", func() bool { return r.queue("one").Depth == 0 })
 	hangUp()
 	if err := testkit.Receive(t, "it is served no more", served); err != nil {
 		t.Error(err)

@@ -86,7 +86,7 @@ func TestTaskIsVisibleToItsCreatorOnly(t *testing.T) {
 		for _, of := range [][]string{ben, nil} {
 			his, none := r.about(method, id, of...), r.about(method, never, of...)
 			if his.status != 400 || r.read(his).Error.Code != -32602 || strings.ReplaceAll(his.body, id, never) != none.body {
-				t.Errorf("%s: %+v, and of one that never was %+v", method, his, none)
+				t.Errorf("%s: %+v, and for an unknown task %+v", method, his, none)
 			}
 		}
 		for _, odd := range []string{"", "x", "../etc", strings.Repeat("q", 5000)} {

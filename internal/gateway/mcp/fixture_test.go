@@ -99,7 +99,7 @@ func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *rig {
 func (h *rig) until(ok func(gateway.Server) bool) gateway.Server {
 	h.t.Helper()
 	var s gateway.Server
-	testkit.Wait(h.t, "the server is as wanted", func() bool { s = h.Server(); return ok(s) })
+	testkit.Wait(h.t, "the server has the wanted state", func() bool { s = h.Server(); return ok(s) })
 	return s
 }
 

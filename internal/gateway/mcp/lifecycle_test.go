@@ -22,7 +22,7 @@ import (
 // waitFor waits for a line in a file.
 func waitFor(t *testing.T, file, line string) {
 	t.Helper()
-	testkit.Wait(t, fmt.Sprintf("%q stands in %s", line, file), func() bool {
+	testkit.Wait(t, fmt.Sprintf("%q is in %s", line, file), func() bool {
 		b, _ := os.ReadFile(file)
 		return slices.Contains(strings.Split(string(b), "\n"), line)
 	})
@@ -51,10 +51,10 @@ func TestToolsAreListedBeforeServerIsReady(t *testing.T) {
 		select {
 		case got := <-states:
 			if got != want {
-				t.Errorf("its tools are told of while it is %s, want %s", got, want)
+				t.Errorf("its tools are reported while it is %s, want %s", got, want)
 			}
 		case <-time.After(soon):
-			t.Fatalf("nobody was told of its tools while it was %s", want)
+			t.Fatalf("its tools were not reported while it was %s", want)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestHealthProbeRestartsHangingServer(t *testing.T) {
 			}
 			h.until(func(s gateway.Server) bool { return s.Restarts >= 1 && s.State == gateway.StateReady })
 			if !gone(pid) {
-				t.Error("the one that hung lives on")
+				t.Error("the hung server is still alive")
 			}
 			if !strings.Contains(h.log.String(), "does not answer its health probe") {
 				t.Error("the log does not say why")
@@ -227,7 +227,7 @@ func TestChangedToolsAreRelisted(t *testing.T) {
 			select {
 			case <-h.changed:
 			case <-time.After(soon):
-				t.Fatal("nobody was told")
+				t.Fatal("the change was not reported")
 			}
 			if r := h.must("grown", `{}`); !strings.Contains(string(r.Content), "I am new") {
 				t.Errorf("%s", r.Content)

@@ -37,7 +37,7 @@ func TestUnsharedServerHasProcessPerSession(t *testing.T) {
 	h.EndSession("one")
 	h.until(func(s gateway.Server) bool { return len(s.PIDs) == 1 })
 	if again := h.as("one", "a"); again == one {
-		t.Error("the session goes on in its old process")
+		t.Error("the session still uses its old process")
 	}
 	if err := h.Close(); err != nil {
 		t.Fatal(err)

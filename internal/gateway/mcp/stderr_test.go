@@ -27,7 +27,7 @@ func TestStderrLoggingIsRateLimited(t *testing.T) {
 			left += n
 		}
 		if most := 100 * (2 + int(time.Since(begin).Seconds())); logged > most {
-			t.Fatalf("%d lines are in the log, want %d at the most", logged, most)
+			t.Fatalf("%d lines are in the log, want at most %d", logged, most)
 		}
 		return logged+left == lines && left > 0
 	})

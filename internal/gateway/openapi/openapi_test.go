@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("the tools are others than in %s (go test -update):\n%s", golden, diff)
+		t.Errorf("the tools differ from %s (go test -update):\n%s", golden, diff)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 		t.Errorf("%+v %s", end, got.text)
 	}
 	if !end.Truncated || !strings.Contains(got.text, "Its result is cut") {
-		t.Errorf("a cut result is told as %+v: %s", end, got.text)
+		t.Errorf("a truncated result is reported as %+v: %s", end, got.text)
 	}
 	var out outputSaid
 	c.call("task_output", args{"task_id": first}, &out)

@@ -326,7 +326,7 @@ func TestQueueToolsAreDefined(t *testing.T) {
 		names = append(names, tool.Name)
 		a := tool.Annotations
 		if tool.Title == "" || len(tool.Description) < 100 || a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil || tool.OutputSchema == nil {
-			t.Errorf("%s is not wholly defined: %+v", tool.Name, tool)
+			t.Errorf("the definition of %s is incomplete: %+v", tool.Name, tool)
 		}
 		if want := strings.HasPrefix(tool.Name, "task_") || tool.Name == "list_agents" || tool.Name == "queue_status"; a.ReadOnlyHint != want {
 			t.Errorf("%s: read only %v", tool.Name, a.ReadOnlyHint)
@@ -344,13 +344,13 @@ func TestQueueToolsAreDefined(t *testing.T) {
 			t.Fatal(err)
 		}
 		if in.Type != "object" || in.Additional == nil || *in.Additional {
-			t.Errorf("%s takes what nobody has named: %s", tool.Name, data)
+			t.Errorf("%s accepts an unknown argument: %s", tool.Name, data)
 		}
 		var properties []string
 		for name, p := range in.Properties {
 			properties = append(properties, name)
 			if p.Description == "" {
-				t.Errorf("%s: nothing says what %s is", tool.Name, name)
+				t.Errorf("%s: %s has no description", tool.Name, name)
 			}
 		}
 		slices.Sort(properties)

@@ -22,7 +22,7 @@ func FuzzSchema(f *testing.F) {
 		s, err := ParseSchema(schema)
 		if err != nil {
 			if err.Error() == "" {
-				t.Fatal("a refusal without a word")
+				t.Fatal("a refusal without a message")
 			}
 			return
 		}

@@ -64,11 +64,11 @@ func TestAttackDNSRebinding(t *testing.T) {
 	}
 	for i, said := range ask(rest.EgressPolicy{}, "127.0.0.1", "::1", "10.0.0.1", "100.64.0.1", "::ffff:127.0.0.1", "169.254.169.254") {
 		if !strings.Contains(said, "not in the public network") && !strings.Contains(said, "must never be contacted") {
-			t.Errorf("a host that nobody named, answer %d: %s", i, said)
+			t.Errorf("an unknown host, answer %d: %s", i, said)
 		}
 	}
 	if hits.Load() != 0 {
-		t.Error("this host was asked by a name of the public network")
+		t.Error("this host got a request by a name of the public network")
 	}
 }
 

@@ -204,7 +204,7 @@ func TestInvalidArguments(t *testing.T) {
 		}
 		var e *signalbox.Error
 		if e = err.(*signalbox.Error); !strings.Contains(e.Message+e.Field, part) {
-			t.Errorf("%s: %s (%s), expected a word on %s", args, e.Message, e.Field, part)
+			t.Errorf("%s: %s (%s), expected a mention of %s", args, e.Message, e.Field, part)
 		}
 	}
 	if err := p.Check(gateway.Call{Tool: "rest__t", Arguments: json.RawMessage(`{` + fits + `,"id":"x","n":1e20,"e":"a"}`)}); err != nil {

@@ -61,7 +61,7 @@ func TestNamedMetadataAddress(t *testing.T) {
 		t.Error(err)
 	}
 	if err := named.Check("169.254.170.2"); err == nil {
-		t.Error("another address than the one that is named is allowed")
+		t.Error("an address other than the configured one is allowed")
 	}
 	for _, host := range []string{"metadata.google.internal", "METADATA.", "instance-data"} { // refused even if they do not resolve
 		if err := (rest.EgressPolicy{Private: true}).Check(host); err == nil || !strings.Contains(err.Error(), "metadata host") {

@@ -47,7 +47,7 @@ func said(t *testing.T, r llm.Request, events ...string) (llm.Turn, map[string]a
 		t.Fatal(err)
 	}
 	if heard.String() != turn.Message.Text {
-		t.Errorf("heard %q, got %q", heard.String(), turn.Message.Text)
+		t.Errorf("streamed %q, got %q", heard.String(), turn.Message.Text)
 	}
 	return turn, asked
 }

@@ -285,7 +285,7 @@ func TestRefusals(t *testing.T) {
 		s.Close()
 	}
 	if _, err := mcptools.New(mcptools.Options{URL: "ftp://x"}); err == nil {
-		t.Error("a URL of another kind is taken")
+		t.Error("a URL with another scheme is accepted")
 	}
 }
 
@@ -296,7 +296,7 @@ func TestUnreachableServer(t *testing.T) {
 		t.Error(err)
 	}
 	if _, _, err := c.Call(ctx(t), llm.ToolCall{Name: "x"}); err == nil {
-		t.Error("a call went well")
+		t.Error("a call succeeded")
 	}
 }
 
@@ -322,10 +322,10 @@ func TestProgress(t *testing.T) {
 		select {
 		case got := <-heard:
 			if got != want {
-				t.Errorf("heard %q, want %q", got, want)
+				t.Errorf("got %q, want %q", got, want)
 			}
 		case <-ctx(t).Done():
-			t.Fatal("nothing heard")
+			t.Fatal("no progress received")
 		}
 	}
 }
@@ -476,6 +476,6 @@ func TestTooManyTools(t *testing.T) {
 	}
 	turns := tools(t, mcptools.Options{URL: scripted(t, func(string) string { return `"result":{"tools":[],"nextCursor":"again"}` })})
 	if _, err := turns.Tools(ctx(t)); err == nil {
-		t.Error("a list without an end was read to its end")
+		t.Error("an endless list was read completely")
 	}
 }

@@ -157,7 +157,7 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 			}
 		}
 		if len(all) > maxTools || page == maxPages {
-			return nil, fmt.Errorf("it offers more than %d tools, which is more than a model can be told of", maxTools)
+			return nil, fmt.Errorf("it offers more than %d tools, the limit for one model", maxTools)
 		}
 		if cursor = list.Next; cursor == "" {
 			t.mu.Lock()

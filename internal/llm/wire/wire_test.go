@@ -41,7 +41,7 @@ func TestNames(t *testing.T) {
 				t.Fatalf("%q became %q, and back %q", name, v, n.Tool(v))
 			}
 			if fit.MatchString(name) && v != name {
-				t.Fatalf("%q is fit and became %q", name, v)
+				t.Fatalf("%q is valid and became %q", name, v)
 			}
 		}
 		slices.Reverse(list)
@@ -81,7 +81,7 @@ func TestIDs(t *testing.T) {
 		seen[got] = true
 	}
 	if ID("call_abc") != "call_abc" {
-		t.Error("an id that is fit was changed")
+		t.Error("a valid id was changed")
 	}
 }
 
@@ -122,7 +122,7 @@ func TestGatherBoundsContent(t *testing.T) {
 		}
 	}
 	if g.Text("x") == nil || g.Arguments(c, "x") == nil {
-		t.Error("there is no end to it")
+		t.Error("the stream does not end")
 	}
 	e := broken(t.Context(), g.Text("x"))
 	if m := g.Message(); len(m.Text) != 4<<20 || !strings.Contains(e.Error(), "8 MiB") || strings.Contains(e.Error(), "base URL") {
