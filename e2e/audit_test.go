@@ -74,7 +74,7 @@ func TestAuditVerify(t *testing.T) {
 		"a row is changed with a hash": {changeAudit("success", "refused", all.Rows[2].Hash, strings.Repeat("a", 64)), nil, "row 3"},
 		"a row is taken out":           {`DELETE FROM docs WHERE kind = 'audit' AND sort = 4`, nil, "row 5"},
 		"the first rows are taken out": {`DELETE FROM docs WHERE kind = 'audit' AND sort < 3`, nil, "row 3"},
-		"the end is cut off":           {`DELETE FROM docs WHERE kind = 'audit' AND sort > 5`, []string{"--seq", fmt.Sprint(head.Seq), "--head", head.Hash}, "taken off the end"},
+		"the end is cut off":           {`DELETE FROM docs WHERE kind = 'audit' AND sort > 5`, []string{"--seq", fmt.Sprint(head.Seq), "--head", head.Hash}, "removed from the end"},
 	} {
 		restore()
 		tamper(t, file, c.change)

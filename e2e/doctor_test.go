@@ -30,7 +30,7 @@ func TestDoctor(t *testing.T) {
 	b.vars["SIGNALBOX_ADDR"] = "127.0.0.1:0" // another process may use the default port
 	b.agent("coder", d.url)
 	said := b.doctorOf(0, "--director", d.url)
-	for _, part := range []string{"durability disk", "its rows agree", "the director may open", "the clock of the director's host was not set", "agents: asked: 1", "events come one by one"} {
+	for _, part := range []string{"durability disk", "its rows agree", "the director may open", "the clock of the director's host was not set", "agents: asked: 1", "events arrive one by one"} {
 		if !strings.Contains(strings.Join(strings.Fields(said), " "), strings.ReplaceAll(part, "agents: ", "agents ")) {
 			t.Errorf("want %q in\n%s", part, said)
 		}
@@ -43,12 +43,12 @@ func TestDoctor(t *testing.T) {
 	}
 	plain := httptest.NewServer(passing(to, false))
 	t.Cleanup(plain.Close)
-	if said := b.doctorOf(0, "--director", plain.URL); !strings.Contains(said, "events come one by one") {
+	if said := b.doctorOf(0, "--director", plain.URL); !strings.Contains(said, "events arrive one by one") {
 		t.Errorf("a proxy that passes all on at once:\n%s", said)
 	}
 	holding := httptest.NewServer(passing(to, true))
 	t.Cleanup(holding.Close)
-	if said := b.doctorOf(1, "--director", holding.URL); !strings.Contains(said, "fail  events    events do not come as they are sent") {
+	if said := b.doctorOf(1, "--director", holding.URL); !strings.Contains(said, "fail  events    events are late") {
 		t.Errorf("a proxy that holds events back:\n%s", said)
 	}
 	var held atomic.Bool
@@ -60,7 +60,7 @@ func TestDoctor(t *testing.T) {
 		plain.Config.Handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(once.Close)
-	if said := b.doctorOf(0, "--director", once.URL); !strings.Contains(said, "events come one by one") || !held.Load() {
+	if said := b.doctorOf(0, "--director", once.URL); !strings.Contains(said, "events arrive one by one") || !held.Load() {
 		t.Errorf("events that were late once, as on a busy machine:\n%s", said)
 	}
 	late := fakeStatus(t, -time.Hour)

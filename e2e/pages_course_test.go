@@ -49,7 +49,7 @@ func TestTheTimelineSaysWhyATaskWaited(t *testing.T) {
 	s.completed(s.c, first)
 	s.completed(s.c, id)
 	p.until("it says what it waited for", `document.querySelector(".timeline-note a")?.textContent === "gate the long one" && document.querySelector(".timeline-note").textContent.includes("Before it writer ran")`)
-	if got := s.want(0, "status", id); !strings.Contains(got.out, "number 1 in line when it was submitted") {
+	if got := s.want(0, "status", id); !strings.Contains(got.out, "position 1 when it was submitted") {
 		t.Errorf("status: %s", got.out)
 	}
 }

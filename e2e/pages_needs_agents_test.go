@@ -166,7 +166,7 @@ func TestNeedChangeCapacity(t *testing.T) {
 	if q := s.toolQueue(s.d.url, "github"); q.Concurrent != 2 || q.InUse != 2 || q.Depth != 0 {
 		t.Errorf("the API has %+v", q)
 	}
-	if got := s.want(0, "tools", "set", "github", "--concurrent", "1", "--director", s.d.url); !strings.Contains(got.out, "github: 1 call at once, before 2") || !strings.Contains(got.err, "2 of 1 in use: it drains") {
+	if got := s.want(0, "tools", "set", "github", "--concurrent", "1", "--director", s.d.url); !strings.Contains(got.out, "github: 1 call at once, before 2") || !strings.Contains(got.err, "2 of 1 in use: the queue drains") {
 		t.Errorf("%+v", got)
 	}
 	p.showsIn("#queue-github", "2 of 1 in use: drains")

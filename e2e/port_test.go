@@ -101,7 +101,7 @@ func TestSeedFoldersAreImported(t *testing.T) {
 		t.Errorf("a dry run says %q", said)
 	}
 	said := b.want(0, "import", "--director", d.url, dir).out
-	if !strings.Contains(said, "Imported 3 tasks from the folder of a work queue; 0 were there already") {
+	if !strings.Contains(said, "Imported 3 tasks from the folder of a work queue; 0 were imported before") {
 		t.Errorf("it says %q", said)
 	}
 	history := parse[api.History](t, b.want(0, "history", "--json", "--director", d.url).out)

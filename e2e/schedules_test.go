@@ -239,7 +239,7 @@ func TestTheSchedulerFindsTheDirectorOfThisHost(t *testing.T) {
 	b := newBox(t)
 	file := b.file("jobs.yaml", "jobs:\n  - {name: a, schedule: \"0 1 * * *\", prompt: p}\n", 0o600)
 	scheduler := b.serve("scheduler", "--config", file, "--data", filepath.Join(b.root, "scheduler"), "--addr", "127.0.0.1:0")
-	scheduler.says("No director is named, and none runs here")
+	scheduler.says("No director is configured, and none runs here")
 	scheduler.says("scheduler ready")
 	if code, body := b.trigger(scheduler, "a"); code != http.StatusServiceUnavailable || !strings.Contains(body, `"error":"no_director"`) {
 		t.Errorf("%d %s", code, body)

@@ -98,7 +98,7 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 	if err := os.WriteFile(filepath.Join(w.Dir, "late.txt"), []byte("late\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.want(0, "workspaces", "discard", w.Name, "--yes"); !strings.Contains(got.err, "1 file that is not committed would be lost:") || !strings.Contains(got.err, "late.txt") || !strings.Contains(got.out, "its branch "+branch+" stays") {
+	if got := b.want(0, "workspaces", "discard", w.Name, "--yes"); !strings.Contains(got.err, "1 uncommitted file would be lost:") || !strings.Contains(got.err, "late.txt") || !strings.Contains(got.out, "its branch "+branch+" stays") {
 		t.Errorf("%s%s", got.out, got.err)
 	}
 	if task := b.completed(c, waits); task.Attempts != 0 {
@@ -146,7 +146,7 @@ func TestWorktreesOnThePages(t *testing.T) {
 	p.seenAs(look{1280, 900, "light"})
 	p.showsIn(".listing-workspaces", "work in a repository within")
 	p.click(".workspaces button", "Discard within of writer")
-	p.showsIn("dialog", "2 repositories within it have what would be lost: tools/x: 1 commit that no remote of it has and 1 more")
+	p.showsIn("dialog", "2 repositories inside it have work that would be lost: tools/x: 1 commit that no remote of it has and 1 more")
 	p.click("dialog button", "Go back")
 	p.noDialog()
 	p.click(".workspaces button", "Discard left of writer")

@@ -20,13 +20,13 @@ import (
 )
 
 func (a *app) whoamiCmd() *cobra.Command {
-	return query(a, &cobra.Command{Use: "whoami", Short: "Say who you are to the director, and what you may do"}, noArg((*client.Client).Me), a.meText)
+	return query(a, &cobra.Command{Use: "whoami", Short: "Show who you are to the director, and what you may do"}, noArg((*client.Client).Me), a.meText)
 }
 
 func (a *app) meText(me api.Me) {
 	a.say("%s%s%s", clean(me.Kind), opt(" %s", me.ID), opt(" (%s)", me.Email))
 	if me.Open {
-		a.note("The director is open: it asks nobody for a token. signalbox tokens create NAME --scope admin closes it.")
+		a.note("The director is open: it requires no token. signalbox tokens create NAME --scope admin closes it.")
 	}
 	a.table(nonEmptyRows([][]string{
 		{"  may:", strings.Join(me.Scopes, ", ")}, {"  agents:", agentLimits(me.Agents)}, {"  token:", me.TokenID}, {"  until:", a.formatTimePtr(me.ExpiresAt)},
@@ -73,31 +73,31 @@ func (a *app) createTokenCmd() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a token and print its secret, this once",
-		Long: "Make a token and print its secret, this once: it alone goes to standard output. The token speaks for an\n" +
-			"agent, for a user, or for a service of its own name. The first with the scope admin closes the director,\n" +
-			"which from then on asks everyone for a token.",
+		Short: "Make a token and print its secret once",
+		Long: "Make a token and print its secret, which cannot be shown again. Only the secret goes to standard output. The token\n" +
+			"stands for an agent, a user, or a service with the token's name. The first token with the scope admin closes the\n" +
+			"director: from then on every request needs a token.",
 		Example: "  signalbox tokens create laptop --scope admin --out ~/.config/signalbox.token\n" +
 			"  signalbox tokens create ci --scope submit,read --limit-agents tests --expires 720h\n" +
 			"  signalbox tokens create coder --agent coder",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			req.Name, req.ExpiresInSeconds = args[0], int64(expires.seconds())
 			if req.Agent != "" && req.User != "" {
-				return usage("--agent and --user do not go together: a token speaks for one")
+				return usage("--agent and --user do not go together: a token stands for one of them")
 			}
 			if req.Agent == "" && req.User == "" && len(req.Scopes) == 0 {
-				return usage("--scope: a token of a service needs its rights, such as --scope submit,read").withHint("rights: %s", strings.Join(scopeNames(), ", "))
+				return usage("--scope: the token of a service needs scopes, such as --scope submit,read").withHint("scopes: %s", strings.Join(scopeNames(), ", "))
 			}
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&req.Agent, "agent", "", "it speaks for this `agent`")
-	f.StringVar(&req.User, "user", "", "it speaks for this `user`")
-	f.StringSliceVar(&req.Scopes, "scope", nil, "its `rights`, with commas: "+strings.Join(scopeNames(), ", ")+" (default: those of the agent or user)")
-	f.StringSliceVar(&req.Agents, "limit-agents", nil, "the only `agents` that it may use and see, with commas (default: all)")
-	f.StringVar(&out, "out", "", "new `file`, mode 0600, for the secret instead of standard output: what --token-file takes")
-	f.Var(&expires, "expires", "it ends by itself after this long, such as 720h (default: never)")
+	f.StringVar(&req.Agent, "agent", "", "`agent` that the token stands for")
+	f.StringVar(&req.User, "user", "", "`user` that the token stands for")
+	f.StringSliceVar(&req.Scopes, "scope", nil, "its `scopes`, separated by commas: "+strings.Join(scopeNames(), ", ")+" (default: those of the agent or user)")
+	f.StringSliceVar(&req.Agents, "limit-agents", nil, "the only `agents` that it may use and see, separated by commas (default: all)")
+	f.StringVar(&out, "out", "", "write the secret to this new `file`, mode 0600, for --token-file, instead of standard output")
+	f.Var(&expires, "expires", "the token expires after this long, such as 720h (default: never)")
 	var wasOpen bool
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, _ []string) (api.TokenCreated, error) {
 		wasOpen = isOpen(ctx, c)
@@ -114,7 +114,7 @@ func scopeNames() []string {
 }
 
 // closedNote is printed when a command closes a director that was open.
-const closedNote = "The director was open. From now on it asks everyone for a token."
+const closedNote = "The director was open. From now on it requires a token."
 
 // isOpen reports whether the director requires no token. Errors are ignored: the
 // answer is only used for a note.
@@ -125,7 +125,7 @@ func isOpen(ctx context.Context, c *client.Client) bool {
 
 func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken, out string) (got api.TokenCreated, err error) {
 	var secret *os.File
-	if out != "" { // before the request: without a file for its secret no token is made
+	if out != "" { // before the request: no token is made if its file cannot be
 		if secret, err = os.OpenFile(a.absPath(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return got, usage("--out: %s", err)
 		}
@@ -138,19 +138,18 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 	a.noteUnknownAgents(ctx, c, append([]string{req.Agent}, req.Agents...)...)
 	got, err = c.CreateToken(ctx, req)
 	if client.IsUnreachable(err) { // repeating it could leave a token whose secret is lost
-		return got, toFault(err).withHint("signalbox tokens shows whether it was made; if so, revoke it and make another")
+		return got, toFault(err).withHint("signalbox tokens shows whether the token was made; if so, revoke it and make another")
 	}
 	if err == nil && secret != nil {
 		if _, err := secret.WriteString(got.Secret + "\n"); err != nil {
-			return got, fmt.Errorf("the secret of %s was not kept, revoke it: %w", got.ID, err)
+			return got, fmt.Errorf("the secret of %s was not saved, revoke the token: %w", got.ID, err)
 		}
 		got.Secret = ""
 	}
 	return got, err
 }
 
-// tokenCreated describes a new token and prints its secret, unless that is in a
-// file.
+// tokenCreated describes a new token. It prints the secret unless it is in a file.
 func (a *app) tokenCreated(got api.TokenCreated, wasOpen bool, out string) {
 	a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
 		strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
@@ -158,16 +157,16 @@ func (a *app) tokenCreated(got api.TokenCreated, wasOpen bool, out string) {
 		a.note("%s", closedNote)
 	}
 	if out != "" {
-		a.note("The secret is in %s. Give it with --token-file.", out)
+		a.note("The secret is in %s. Pass it with --token-file.", out)
 		return
 	}
-	a.note("The secret is shown this once. Give it as SIGNALBOX_TOKEN.")
+	a.note("The secret is not shown again. Set it as SIGNALBOX_TOKEN.")
 	a.say("%s", clean(got.Secret))
 }
 
 func (a *app) revokeTokenCmd() *cobra.Command {
-	return removal(a, &cobra.Command{Use: "revoke ID", Short: "Make a token worthless at once", ValidArgsFunction: a.completeArg(tokenIDs)},
-		"Whoever uses token %s is shut out. Revoke it?", "revoked", (*client.Client).RevokeToken)
+	return removal(a, &cobra.Command{Use: "revoke ID", Short: "Revoke a token at once", ValidArgsFunction: a.completeArg(tokenIDs)},
+		"Clients that use token %s lose access. Revoke it?", "revoked", (*client.Client).RevokeToken)
 }
 
 func tokenIDs(ctx context.Context, c *client.Client) []string {
@@ -211,16 +210,16 @@ func (a *app) setUserCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set ID",
 		Short: "Make or change a user",
-		Long: "Make or change a user. What is not given stays as it is. For a new user, and with --password, it asks for\n" +
-			"the password on the terminal, twice and without showing it; elsewhere --password-stdin reads it. The first\n" +
-			"user with the role admin closes the director.",
+		Long: "Make or change a user. Flags that are not given leave a user's settings as they are. For a new user, and with\n" +
+			"--password, the command asks for the password on the terminal, twice and without echo; in scripts --password-stdin\n" +
+			"reads it. The first user with the role admin closes the director.",
 		ValidArgsFunction: a.completeArg(userIDs),
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.email, "email", "", "its `address`, for the record of what it did")
-	f.Var(newChoice(&s.role, "", "admin", "user"), "role", "what it may do: admin (everything) or user (read, submit, cancel, tool; default)")
-	f.StringSliceVar(&s.agents, "limit-agents", nil, "the only `agents` that it may use and see, with commas; \"\" for all")
-	f.BoolVar(&s.disabled, "disabled", false, "let it log in no more, and refuse its tokens; --disabled=false undoes it")
+	f.StringVar(&s.email, "email", "", "e-mail `address`, recorded with what the user does")
+	f.Var(newChoice(&s.role, "", "admin", "user"), "role", "what the user may do: admin (everything) or user (read, submit, cancel, tool; default)")
+	f.StringSliceVar(&s.agents, "limit-agents", nil, "the only `agents` that the user may use and see, separated by commas; \"\" for all")
+	f.BoolVar(&s.disabled, "disabled", false, "refuse the user's logins and tokens; --disabled=false undoes it")
 	f.BoolVar(&s.ask, "password", false, "ask for a new password")
 	f.BoolVar(&s.onStandardInput, "password-stdin", false, "read the password from standard input")
 	var wasOpen bool
@@ -288,7 +287,7 @@ func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string
 	}
 	again, err := a.io.TTY.Password(ctx, "Again: ")
 	if err == nil && first != again {
-		err = usage("the two are not the same")
+		err = usage("the two passwords are not the same")
 	}
 	return first, err
 }
@@ -298,12 +297,12 @@ func (a *app) passwordCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "password",
 		Short: "Change your own password",
-		Long: "Change your own password: that of the user whose token is shown. It asks for the one you have and for the new\n" +
-			"one on the terminal, without showing them; elsewhere --password-stdin reads both, a line each. All your logins\n" +
-			"in browsers end. An admin sets the password of somebody else with users set ID --password.",
+		Long: "Change your own password: that of the user whose token the command sends. It asks for the current and the new\n" +
+			"password on the terminal, without echo; in scripts --password-stdin reads both, one per line. All your browser\n" +
+			"logins end. An admin sets another user's password with users set ID --password.",
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&s.onStandardInput, "password-stdin", false, "read both from standard input, the one you have first")
+	cmd.Flags().BoolVar(&s.onStandardInput, "password-stdin", false, "read both from standard input, the current password first")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, _ []string) (none done, err error) {
 		old := ""
 		if s.onStandardInput {
@@ -311,7 +310,7 @@ func (a *app) passwordCmd() *cobra.Command {
 				return none, err
 			}
 		} else if a.io.TTY != nil {
-			if old, err = a.io.TTY.Password(ctx, "Password as it is: "); err != nil {
+			if old, err = a.io.TTY.Password(ctx, "Current password: "); err != nil {
 				return none, err
 			}
 		}
@@ -340,8 +339,8 @@ func (a *app) passwordLine() (string, error) {
 }
 
 func (a *app) removeUserCmd() *cobra.Command {
-	return removal(a, &cobra.Command{Use: "remove ID", Short: "Forget a user, with its tokens", ValidArgsFunction: a.completeArg(userIDs)},
-		"The user %s is forgotten, with its tokens. Remove it?", "removed", (*client.Client).RemoveUser)
+	return removal(a, &cobra.Command{Use: "remove ID", Short: "Remove a user and its tokens", ValidArgsFunction: a.completeArg(userIDs)},
+		"Remove the user %s and its tokens?", "removed", (*client.Client).RemoveUser)
 }
 
 func userIDs(ctx context.Context, c *client.Client) []string {
@@ -358,8 +357,8 @@ type loginLink struct {
 func (a *app) loginLinkCmd() *cobra.Command {
 	return query(a, &cobra.Command{
 		Use:   "login-link",
-		Short: "Print a link that logs you in to the pages, once",
-		Long: "Print a link that logs the owner of the director in to its pages: once, within ten minutes, in one browser. It\n" +
+		Short: "Print a link that logs you in to the dashboard once",
+		Long: "Print a link that logs the owner of the director in to its dashboard: once, within ten minutes, in one browser. It\n" +
 			"works with the director's own token, which this command finds for the user who started the director.",
 	}, func(ctx context.Context, c *client.Client, _ []string) (loginLink, error) {
 		link, err := c.LoginLink(ctx)

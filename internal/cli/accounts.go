@@ -14,17 +14,17 @@ import (
 func (a *app) accountsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accounts",
-		Short: "Show the accounts that agents spend, and the limits of their providers",
-		Long: `Show the accounts that agents spend, with the limits of their providers and what waits for them. An account is
-one login or key at one provider. A run that meets its limit is parked: the account is closed until the limit
-resets, then one task goes first, and the others follow when the provider has answered it.`,
+		Short: "Show the accounts that agents use, and the limits of their providers",
+		Long: `Show the accounts that agents use, with the limits of their providers and the tasks that wait for them. An account is
+one login or key at one provider. A run that meets its limit is parked, and the account is closed until the limit
+resets. Then one task goes first, and the others follow once the provider has answered it.`,
 		Example: `  signalbox accounts
   signalbox accounts close claude-3f0c1d2e4b --until 2h --reason "left for the release"
   signalbox accounts open claude-3f0c1d2e4b`,
 	}
 	cmd.AddCommand(a.openAccountCmd(), a.closeAccountCmd(), a.removeAccountCmd())
 	return query(a, cmd, noArg((*client.Client).Accounts), func(all api.Accounts) {
-		list(a, all.Accounts, "No accounts: no connected agent has told of one. Agents of kind claude, codex, opencode and llm do.",
+		list(a, all.Accounts, "No accounts: no connected agent has reported one. Agents of kind claude, codex, opencode and llm do.",
 			[]string{"ACCOUNT", "STATE", "UNTIL", "USED", "AGENTS", "WAITING", "PARKED", "LOGIN"}, func(v *api.Account) []string {
 				return []string{v.Name, v.State, a.formatTimePtr(v.Until), windowsText(v.Windows), strings.Join(v.Agents, ","),
 					fmt.Sprint(v.Waiting), fmt.Sprint(v.Parked), v.Login}
@@ -55,12 +55,12 @@ func (a *app) closeAccountCmd() *cobra.Command {
 	var until, reason string
 	cmd := &cobra.Command{
 		Use:               "close NAME",
-		Short:             "Let the agents of an account claim nothing",
-		Long:              "Let the agents of an account claim nothing. What runs goes on, and tasks wait in their order.",
+		Short:             "Stop the agents of an account from claiming tasks",
+		Long:              "Stop the agents of an account from claiming tasks. Runs go on, and tasks wait in their order.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeArg(accountNames),
 	}
-	cmd.Flags().StringVar(&until, "until", "", "`time`, or a duration from now such as 2h, at which it is tried again (default: when someone opens it)")
+	cmd.Flags().StringVar(&until, "until", "", "`time`, or a duration from now such as 2h, at which the account is tried again (default: when someone opens it)")
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` that others see")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (none api.Account, err error) {
 		req := api.AccountClose{Reason: reason}
@@ -78,11 +78,11 @@ func (a *app) closeAccountCmd() *cobra.Command {
 func (a *app) removeAccountCmd() *cobra.Command {
 	return removal(a, &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Forget an account that no agent spends any more",
-		Long: "Forget an account that no agent spends any more and at which no task is parked. An open one of which nothing\n" +
-			"is heard is forgotten by itself after 30 days.",
+		Short: "Remove an account that no agent uses any more",
+		Long: "Remove an account that no agent uses any more and at which no task is parked. An open account that no agent\n" +
+			"reports for 30 days is removed automatically.",
 		ValidArgsFunction: a.completeArg(accountNames),
-	}, "The account %s is forgotten. Remove it?", "removed", func(c *client.Client, ctx context.Context, name string) error {
+	}, "Remove the account %s?", "removed", func(c *client.Client, ctx context.Context, name string) error {
 		return c.RemoveAccount(ctx, name)
 	})
 }
@@ -97,10 +97,10 @@ func accountNames(ctx context.Context, c *client.Client) []string {
 func (a *app) unparkCmd() *cobra.Command {
 	return action(a, &cobra.Command{
 		Use:   "unpark ID",
-		Short: "Let a task run though its account is not open, or a budget is used up",
-		Long: "Let a task run though the account of its agent is not open or a budget of the day is used up: one that is parked\n" +
-			"at a limit, or that waits for either. It becomes the first of its queue, and is parked again if it meets the limit.\n" +
-			"The account stays as it is, and what the task may spend itself still counts.",
+		Short: "Let a task run although its account is closed or a budget is used up",
+		Long: "Let a task run although its agent's account is not open or a daily budget is used up. The task is parked at a\n" +
+			"limit or waits for the account or the budget. It moves to the front of its queue, and is parked again if it meets\n" +
+			"the limit. The account stays as it is, and the task's own budget still holds.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeIDs(liveTask),
 	}, "", taskArg((*client.Client).Unpark), a.taskText)

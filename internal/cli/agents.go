@@ -18,36 +18,36 @@ func (a *app) agentsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents and what they do",
-		Long: "List the agents and what they do. Calls of tools that are tasks run in the director itself, which is no agent:\n" +
-			"while there are any, a line below says how many. With --watch print a line whenever one does something else,\n" +
+		Long: "List the agents and what they do. Tool tasks run in the director itself, which is not an agent: a line below the\n" +
+			"list counts them if there are any. With --watch print a line whenever an agent's state changes,\n" +
 			"until Ctrl-C.",
 	}
 	cmd.AddCommand(a.removeAgentCmd())
-	watch := cmd.Flags().Bool("watch", false, "print what changes, as it changes; with --json an agent a line")
+	watch := cmd.Flags().Bool("watch", false, "print changes as they happen; with --json one agent per line")
 	return a.follow(query(a, cmd, noArg((*client.Client).AgentsAndExecutors), a.agentTable), watch, a.watchAgents)
 }
 
 func (a *app) removeAgentCmd() *cobra.Command {
 	return removal(a, &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Forget an agent",
-		Long: "Forget an agent. One that runs a task, or that stands in the director's configuration, is not forgotten.\n" +
-			"One whose process still runs registers itself again within seconds, and one that signalbox up started is back\n" +
-			"when up is started again: to be rid of it end its process.",
+		Short: "Remove an agent",
+		Long: "Remove an agent. An agent that runs a task, or that the director's configuration lists, cannot be removed.\n" +
+			"An agent whose process still runs registers itself again within seconds, and one that signalbox up started is back\n" +
+			"when up starts again. To remove it for good, end its process first.",
 		ValidArgsFunction: a.completeArg(agentNames),
-	}, "The agent %s is forgotten. Remove it?", "removed", func(c *client.Client, ctx context.Context, name string) error {
+	}, "Remove the agent %s?", "removed", func(c *client.Client, ctx context.Context, name string) error {
 		agents, _ := listAgents(ctx, c)
 		alive := slices.ContainsFunc(agents, func(g api.Agent) bool { return g.Name == name && g.State != "down" })
 		err := c.RemoveAgent(ctx, name)
 		if err == nil && alive {
-			a.note("Its process still runs: it registers itself again within seconds, or with the next start of signalbox up that started it. End the process to be rid of it.")
+			a.note("Its process still runs: it registers itself again within seconds, or when signalbox up, if that started it, starts again. End the process to remove it for good.")
 		}
 		return err
 	})
 }
 
 func (a *app) agentTable(all api.Agents) {
-	list(a, all.Agents, "No agents. Start one with signalbox agent, or signalbox up for all that are installed here.",
+	list(a, all.Agents, "No agents. Start one with signalbox agent, or one for each CLI installed here with signalbox up.",
 		[]string{"NAME", "KIND", "STATE", "SLOTS", "BYPASS", "WAITING", "HEARD", "RUNNING"}, func(g *api.Agent) []string {
 			return []string{g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting),
 				a.ageOr(g.LastHeard, "never"), a.runningText(*g)}
@@ -55,7 +55,7 @@ func (a *app) agentTable(all api.Agents) {
 	for _, g := range all.Agents { // why it gets no tasks
 		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {
 			text := clean(g.Name) + " is " + clean(g.State) + ": " + clean(g.Message)
-			if g.Closed != nil && g.State == "closed" { // it says so itself
+			if g.Closed != nil && g.State == "closed" { // the text already says so
 				text = capitalize(clean(g.Message))
 			}
 			a.say("%s", text)
@@ -98,7 +98,7 @@ func (a *app) runningText(g api.Agent) string {
 		parts = append(parts, text+opt(": %s", r.Note))
 	}
 	if still := a.io.Now().Sub(printed); g.State == "working" && !printed.IsZero() && still >= time.Minute {
-		parts = append(parts, "printed nothing for "+ago(still)) // it sends heartbeats, but may be stuck
+		parts = append(parts, "printed nothing for "+ago(still)) // alive, but possibly stuck
 	}
 	for _, r := range g.Isolated {
 		parts = append(parts, shortID(r.QueueID)+" bypass"+a.elapsed(r.StartedAt))
@@ -115,11 +115,11 @@ func (a *app) runningText(g api.Agent) string {
 func (a *app) releaseCmd() *cobra.Command {
 	return action(a, &cobra.Command{
 		Use:   "release AGENT",
-		Short: "Take an agent's slots away from what holds them",
-		Long: "Take an agent's slots away from what holds them: for an agent that is stuck. The tasks in them end as\n" +
-			"failed (released), what they still report is discarded, and the next tasks start.",
+		Short: "Free the slots of an agent that is stuck",
+		Long: "Free the slots of an agent that is stuck. The tasks that hold them end as failed (released), later reports\n" +
+			"about them are discarded, and the next tasks start.",
 		ValidArgsFunction: a.completeArg(agentNames),
-	}, "What agent %s runs ends as failed. Release its slots?", oneArg((*client.Client).ReleaseLane), a.released)
+	}, "The tasks that agent %s runs end as failed. Release its slots?", oneArg((*client.Client).ReleaseLane), a.released)
 }
 
 func (a *app) released(got api.Released) {
@@ -139,7 +139,7 @@ func (a *app) clearCmd() *cobra.Command {
 	return action(a, &cobra.Command{
 		Use:   "clear AGENT",
 		Short: "Cancel the waiting tasks that are addressed to an agent",
-		Long:  "Cancel the waiting tasks that are addressed to an agent. Those that any agent may take are not its own and stay.",
+		Long:  "Cancel the waiting tasks that are addressed to an agent. Tasks that any agent may take stay.",
 
 		ValidArgsFunction: a.completeArg(agentNames),
 	}, "The tasks that wait for agent %s are cancelled. Clear?", oneArg((*client.Client).ClearLane), func(got api.LaneCleared) {
@@ -150,9 +150,9 @@ func (a *app) clearCmd() *cobra.Command {
 func (a *app) directorsCmd() *cobra.Command {
 	return query(a, &cobra.Command{
 		Use:   "directors",
-		Short: "List the directors over the store, and the agents of each",
-		Long: "List the directors over the store: which of them live, and the agents that each dispatches to. Any of them\n" +
-			"answers for any task; the one that answered is marked with a star. One that died is shown for a day.",
+		Short: "List the directors that share the store, and the agents of each",
+		Long: "List the directors that share the store: which of them live, and the agents that each dispatches to. Any of\n" +
+			"them answers for any task; the one that answered is marked with a star. A dead one is listed for a day.",
 	}, func(ctx context.Context, c *client.Client, _ []string) (api.Directors, error) {
 		all, err := c.Directors(ctx)
 		return api.Directors{Directors: all}, err

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The table showed when an agent was last seen, but not that its run is stuck.
+// The table showed when an agent was last seen, but not that its run was stuck.
 func TestAgentsShowsASilentRun(t *testing.T) {
 	now := time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 	a := &app{io: IO{Now: func() time.Time { return now }}}

@@ -54,9 +54,9 @@ func (a *app) auditLine(row api.AuditRow) string {
 func (a *app) auditHeadCmd() *cobra.Command {
 	return query(a, &cobra.Command{
 		Use:   "head",
-		Short: "Print number and hash of the newest audit row",
-		Long: "Print number and hash of the newest audit row. Keep it where the director's host cannot write: with\n" +
-			"signalbox audit verify --seq SEQ --head HASH it shows later that no row up to it was changed or taken off.",
+		Short: "Print the number and hash of the newest audit row",
+		Long: "Print the number and hash of the newest audit row. Keep them where the director's host cannot write: later\n" +
+			"signalbox audit verify --seq SEQ --head HASH shows whether any row up to it was changed or removed.",
 	}, noArg((*client.Client).AuditHead), func(head api.AuditHead) { a.say("%d %s", head.Seq, clean(head.Hash)) })
 }
 
@@ -66,17 +66,17 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 	var want api.AuditHead
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Check that no row of the audit log was changed or taken out",
-		Long: "Check that no row of the audit log was changed or taken out: every row holds the hash of the one before,\n" +
-			"and all are computed anew here. With --head, as signalbox audit head printed it earlier, it also shows\n" +
-			"whether rows were taken off the end, or the whole log was made anew.",
+		Short: "Check that no row of the audit log was changed or removed",
+		Long: "Check that no row of the audit log was changed or removed: each row holds the hash of the row before, and\n" +
+			"this command recomputes all hashes. With --head, from an earlier signalbox audit head, it also shows whether\n" +
+			"rows were removed from the end, or the whole log was rewritten.",
 		Example: "  signalbox audit verify --seq 1042 --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 		PreRunE: func(*cobra.Command, []string) error {
 			if want.Hash = strings.ToLower(want.Hash); want.Hash != "" && !hashForm.MatchString(want.Hash) {
 				return usage("--head: want the 64 hex digits that signalbox audit head printed")
 			}
 			if want.Seq < 0 || want.Seq > 0 && want.Hash == "" {
-				return usage("--seq: it is the number of the row that --head is the hash of")
+				return usage("--seq: give it with --head: it is the number of the row with that hash")
 			}
 			return nil
 		},
@@ -101,7 +101,7 @@ type verified struct {
 type verifier struct {
 	last *signalbox.Audit
 	rows int64
-	want map[string]api.AuditHead // who says so → a row that must be there
+	want map[string]api.AuditHead // who claims it → a row that must exist
 }
 
 func verifyAudit(ctx context.Context, c *client.Client, want api.AuditHead) (out verified, err error) {
@@ -125,7 +125,7 @@ func verifyAudit(ctx context.Context, c *client.Client, want api.AuditHead) (out
 		}
 	}
 	for who, missing := range v.want {
-		return out, auditBroken(fmt.Sprintf("%s has the hash %s, and none has: rows were taken off the end, or the log was made anew", who, missing.Hash), v.rows)
+		return out, auditBroken(fmt.Sprintf("%s has the hash %s, and no row has it: rows were removed from the end, or the log was rewritten", who, missing.Hash), v.rows)
 	}
 	out = verified{OK: true, Rows: v.rows, Head: api.AuditHead{Hash: signalbox.AuditRoot}}
 	if v.last != nil {
@@ -146,12 +146,12 @@ func (v *verifier) row(r api.AuditRow) error {
 		case row.Hash == want.Hash && (want.Seq == 0 || want.Seq == row.Seq):
 			delete(v.want, who)
 		case row.Seq == want.Seq:
-			return fmt.Errorf("row %d has the hash %s, where %s has %s: the log was made anew from that row or from one before it", row.Seq, row.Hash, who, want.Hash)
+			return fmt.Errorf("row %d has the hash %s, where %s has %s: the log was rewritten from that row or an earlier one", row.Seq, row.Hash, who, want.Hash)
 		}
 	}
 	return nil
 }
 
 func auditBroken(message string, sound int64) error {
-	return failure(exitError, "audit_broken", "%s", message).withHint("the %s before it are sound", plural(int(sound), "row", "rows"))
+	return failure(exitError, "audit_broken", "%s", message).withHint("the %s before it are intact", plural(int(sound), "row", "rows"))
 }

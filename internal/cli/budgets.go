@@ -18,8 +18,8 @@ type budgetFlags struct {
 }
 
 func (f *budgetFlags) register(cmd *cobra.Command) {
-	cmd.Flags().Float64Var(&f.usd, "budget", 0, "`USD` that its runs may spend together (default, and the most without the right admin: budgets.task of the director)")
-	cmd.Flags().Int64Var(&f.tokens, "budget-tokens", 0, "`tokens`, input and output, that its runs may use together (likewise)")
+	cmd.Flags().Float64Var(&f.usd, "budget", 0, "`USD` that all its runs together may spend (default: budgets.task of the director; only admins may exceed it)")
+	cmd.Flags().Int64Var(&f.tokens, "budget-tokens", 0, "`tokens`, input and output, that all its runs together may use (likewise)")
 }
 
 // given returns the budget, nil where no flag was given.
@@ -36,19 +36,19 @@ func (f *budgetFlags) given(cmd *cobra.Command) (*api.Budget, error) {
 func (a *app) budgetsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "budgets",
-		Short: "Show the budgets, and what has been spent of them today",
-		Long: `Show the budgets of the day, users, agents and accounts, and what has been spent of them today, a UTC day: by the
-runs that ended today, and by those in flight as far as they have reported. Of a budget that is used up nothing is
-started until the day is over, and its runs are stopped with the reason budget. The section budgets of the
-director's configuration has them.`,
+		Short: "Show the budgets, and how much of each is spent today",
+		Long: `Show the daily budgets, of everything, of users, agents and accounts, and how much of each is spent today. Days are in
+		UTC. Spent is what the runs that ended today cost, and what runs in flight have reported so far. When a budget is used
+		up, its runs are stopped with the reason budget, and none starts until the day is over. The section budgets of the
+		director's configuration sets them.`,
 		Example: `  signalbox budgets
   signalbox budgets --json`,
 	}
 	return query(a, cmd, noArg((*client.Client).Budgets), func(all api.Budgets) {
 		if all.Task != nil {
-			a.say("Each task that brings none of its own: %s", budgetText(*all.Task))
+			a.say("Each task without a budget of its own: %s", budgetText(*all.Task))
 		}
-		list(a, all.Budgets, "No budgets of a day: the section budgets of the director's configuration has them.",
+		list(a, all.Budgets, "No daily budgets: set them in the section budgets of the director's configuration.",
 			[]string{"SCOPE", "NAME", "SPENT", "BUDGET", "STATE", "UNTIL"}, func(v *api.BudgetState) []string {
 				return []string{v.Scope, v.Name, spentText(v), budgetText(v.Budget), strings.ReplaceAll(v.State, "_", " "), a.formatTimePtr(v.Until)}
 			})
@@ -56,11 +56,11 @@ director's configuration has them.`,
 }
 
 func budgetText(b api.Budget) string {
-	parsed, _ := signalbox.ParseBudget("budget", b.USD, b.Tokens) // else it is of another release: no bound
+	parsed, _ := signalbox.ParseBudget("budget", b.USD, b.Tokens) // an error: from another release, no bound
 	return parsed.String()
 }
 
-// spentText has the figures that are bounded.
+// spentText lists what is spent of each bound.
 func spentText(v *api.BudgetState) string {
 	var parts []string
 	if v.Budget.USD > 0 {
@@ -72,7 +72,7 @@ func spentText(v *api.BudgetState) string {
 	return strings.Join(parts, ", ")
 }
 
-// taskBudget is what a task may spend; "" for no bound.
+// taskBudget describes a task's budget; "" for none.
 func taskBudget(t *api.Task) string {
 	if t.Budget == nil {
 		return ""

@@ -89,7 +89,7 @@ func TestInterruptOfAChatWhoseCancelIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// With --persist it is the wait here that ends, not the task.
+// With --persist only the wait of the command ends, not the task.
 func TestWaitForAPersistentChatEnds(t *testing.T) {
 	t.Parallel()
 	f := newDirector(t)
@@ -103,12 +103,12 @@ func TestWaitForAPersistentChatEnds(t *testing.T) {
 	f.moveUp()
 	f.complete(3, "")
 	p = start(t, f, cli.IO{}, "chat", "coder", "hang", "--persist", "--wait-timeout", "1h")
-	p.err.waitFor(t, "Running on coder") // from here on nothing bounds it
+	p.err.waitFor(t, "Running on coder") // a chat that runs has no limit
 	p.interrupt()
 	p.expectExit(t, 130)
 }
 
-// A director that does not answer in the time of the wait may have stored it.
+// If the director does not answer before the wait is over, it may have stored the task.
 func TestWaitForAPersistentChatEndsBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := newDirector(t)
@@ -126,10 +126,10 @@ func TestChatWithALostConnectionNamesTheTask(t *testing.T) {
 	f := newDirector(t)
 	p := start(t, f, cli.IO{}, "chat", "coder", "hang", "--idempotency-key", "k1")
 	p.err.waitFor(t, "Running on coder")
-	f.AddToken(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}}) // the director is closed, and refuses who comes back
+	f.AddToken(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}}) // the director is closed now, and refuses the reconnect
 	f.proxy.CloseClientConnections()
 	p.expectExit(t, 4)
-	if !strings.Contains(p.err.String(), "this director asks for a token; "+f.id(1)+" goes on as far as is known") {
+	if !strings.Contains(p.err.String(), "this director asks for a token; as far as is known, "+f.id(1)+" goes on") {
 		t.Fatal(p.err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// chatLive is a chat whose answer is waited for.
+// chatLive is a chat that waits for its answer.
 type chatLive struct {
 	*app
 	s   *chatFlags
@@ -164,7 +164,7 @@ func (l *chatLive) failed(err error) error {
 	if errors.As(err, &chat) || l.id == "" {
 		return toFault(err)
 	}
-	return interruptedBy(err, l.id, comeBack(l.id)).about(l.id) // the connection ended, not the task
+	return interruptedBy(err, l.id, comeBack(l.id)).about(l.id) // only the connection ended
 }
 
 // chatFault is the error of a chat that was refused or did not complete.
@@ -187,16 +187,16 @@ func chatFault(e *client.ChatError) *fault {
 	return f
 }
 
-// chatCure is a hint that names the flag that helps. The bypass and the backlog
-// use the same codes with other statuses.
+// chatCure returns a hint with the flag that helps. The bypass and the backlog use
+// the same codes with other statuses.
 func chatCure(e *client.ChatError) string {
 	switch code := e.Body.Code; {
 	case code == "agent_busy" && e.Status == http.StatusConflict:
-		return "without --no-wait it waits for its turn"
+		return "without --no-wait the chat waits for its turn"
 	case code == "queue_full" && e.Status == http.StatusTooManyRequests:
 		return "--persist waits in the backlog instead"
 	case code == "call_cycle":
-		return "--async does not wait for the answer, --bypass runs it beside the agent's line"
+		return "--async does not wait for the answer, --bypass runs it outside the agent's line"
 	case code == "wait_timeout":
 		return "--start-within waits longer, --persist waits in the backlog"
 	}

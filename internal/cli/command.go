@@ -10,9 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A command is a *cobra.Command with its texts and flags, and one of three
-// constructors sets what it does: query prints what it reads, action changes
-// something and prints the outcome, follow prints a stream until it ends.
+// A command is a *cobra.Command with its texts and flags. One of three
+// constructors sets what it does: query reads something and prints it, action
+// changes something and prints the outcome, follow prints a stream until it ends.
 
 type (
 	runFunc    = func(*cobra.Command, []string) error
@@ -22,8 +22,8 @@ type (
 // callFunc is a command's request to the director.
 type callFunc[T any] func(ctx context.Context, c *client.Client, args []string) (T, error)
 
-// query makes a command that reads something and prints it with show; with --json
-// it is printed as it is.
+// query makes a command that reads something and prints it with show, or unchanged
+// with --json.
 func query[T any](a *app, cmd *cobra.Command, read callFunc[T], show func(T)) *cobra.Command {
 	cmd.RunE = a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 		return printed(a, show)(read(ctx, c, args))
@@ -32,12 +32,11 @@ func query[T any](a *app, cmd *cobra.Command, read callFunc[T], show func(T)) *c
 }
 
 // action makes a command that changes something and prints the outcome. At a
-// terminal it asks the question first, in which %s is the argument; "" asks
-// nothing.
+// terminal it first asks the question, whose %s is the argument; "" asks nothing.
 func action[T any](a *app, cmd *cobra.Command, question string, do callFunc[T], say func(T)) *cobra.Command {
 	yes := question == ""
 	if !yes {
-		cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, at a terminal, before it is done")
+		cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation at a terminal")
 	}
 	return query(a, cmd, func(ctx context.Context, c *client.Client, args []string) (got T, err error) {
 		if !yes {
@@ -50,13 +49,13 @@ func action[T any](a *app, cmd *cobra.Command, question string, do callFunc[T], 
 	}, say)
 }
 
-// done is the JSON of an action whose route returns no body.
+// done is the JSON output of an action whose route returns no body.
 type done struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
 }
 
-// removal makes an action that removes what its argument names.
+// removal makes an action that removes the thing named by its argument.
 func removal(a *app, cmd *cobra.Command, question, status string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	return action(a, cmd, question, func(ctx context.Context, c *client.Client, args []string) (done, error) {
 		return done{args[0], status}, do(c, ctx, args[0])
@@ -64,12 +63,12 @@ func removal(a *app, cmd *cobra.Command, question, status string, do func(*clien
 }
 
 // follow makes a command that prints a stream until it ends, across restarts of
-// the director. A command that is a query already streams only if on is set.
+// the director. If cmd is a query already, it streams only if on is set.
 func (a *app) follow(cmd *cobra.Command, on *bool, stream clientFunc) *cobra.Command {
 	once := cmd.RunE
 	long := a.askRetrying(func(ctx context.Context, c *client.Client, args []string) error {
 		if _, err := c.Health(ctx); client.IsUnreachable(err) {
-			return err // an outage is waited for only once the stream has begun
+			return err // outages are waited out only after the stream has begun
 		}
 		return stream(ctx, c, args)
 	})
@@ -102,7 +101,7 @@ func oneArg[T any](f func(*client.Client, context.Context, string) (T, error)) c
 	return func(ctx context.Context, c *client.Client, args []string) (T, error) { return f(c, ctx, args[0]) }
 }
 
-// taskArg is oneArg for a task's ID, of which the argument may be a part.
+// taskArg is oneArg for a task's ID. The argument may be a part of the ID.
 func taskArg[T any](f func(*client.Client, context.Context, string) (T, error)) callFunc[T] {
 	return func(ctx context.Context, c *client.Client, args []string) (none T, err error) {
 		id, err := resolve(ctx, c, args[0])
@@ -113,13 +112,13 @@ func taskArg[T any](f func(*client.Client, context.Context, string) (T, error)) 
 	}
 }
 
-// ask makes a RunE function of one that needs a client.
+// ask makes a RunE function from a function that needs a client.
 func (a *app) ask(f clientFunc) runFunc {
 	return asking(func() (*client.Client, error) { return a.client(client.Options{}) }, f)
 }
 
 // askRetrying is ask with a client that retries while the director is gone, and
-// says so.
+// prints a note.
 func (a *app) askRetrying(f clientFunc) runFunc {
 	return asking(a.retryingClient, f)
 }
@@ -134,7 +133,7 @@ func asking(connect func() (*client.Client, error), f clientFunc) runFunc {
 	}
 }
 
-// run makes a RunE function of one that needs no command.
+// run makes a RunE function from a function that needs no command.
 func run(f func(ctx context.Context, args []string) error) runFunc {
 	return func(cmd *cobra.Command, args []string) error { return f(cmd.Context(), args) }
 }
@@ -154,7 +153,7 @@ func prepare(c *cobra.Command) {
 	}
 }
 
-// ownErrors marks errors as returned by the command itself.
+// ownErrors marks the errors that the command itself returns.
 func ownErrors(f runFunc) runFunc {
 	if f == nil {
 		return nil
@@ -202,7 +201,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 // other tools require.
 var lists = map[string]bool{"activities": true, "agents": true, "directors": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true, "workspaces": true}
 
-// meant suggests the subcommand that a misspelt word may have meant.
+// meant suggests subcommands for a misspelt word.
 func meant(cmd *cobra.Command, word string) string {
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {

@@ -24,7 +24,7 @@ import (
 type target struct {
 	url   string
 	token string
-	found bool // it was configured or runs on this host; otherwise there is no director
+	found bool // a director is configured or runs on this host
 	owner bool // the token is the owner's, from the file of the local director
 }
 
@@ -47,7 +47,7 @@ func (a *app) target() (target, error) {
 // tokenFromFlagsOrEnv is the token of a flag, else of the environment.
 func (a *app) tokenFromFlagsOrEnv() (string, error) {
 	if a.token != "" && a.tokenFile != "" {
-		return "", usage("--token and --token-file do not go together: give one of them")
+		return "", usage("--token and --token-file exclude each other: give one of them")
 	}
 	if a.token != "" {
 		return a.token, nil
@@ -97,7 +97,7 @@ func (a *app) locate(t target) (target, error) {
 }
 
 // errNoDirector is the error of a command that finds no director.
-var errNoDirector = &fault{exit: exitUnreachable, code: "unreachable", message: "no director is named, and none of yours runs here", retryable: true,
+var errNoDirector = &fault{exit: exitUnreachable, code: "unreachable", message: "no director is configured, and none of yours runs here", retryable: true,
 	hint: "start one with signalbox up, or name one with --director URL or SIGNALBOX_DIRECTOR"}
 
 func sameURL(a, b string) bool {
@@ -153,7 +153,7 @@ func (a *app) load(src config.Sources) (config.Config, error) {
 	src.File, src.Dir, src.Env = a.config, a.io.Dir, a.io.Env
 	if a.io.TTY != nil {
 		src.Ask = func(u config.Untrusted) (bool, error) {
-			return a.askYesNo(context.Background(), fmt.Sprintf("%s %s. Do you trust it, as it is now?", u.Path, u.Does()))
+			return a.askYesNo(context.Background(), fmt.Sprintf("%s %s. Do you trust the file in its present form?", u.Path, u.Does()))
 		}
 	}
 	return config.Load(src)
@@ -161,7 +161,7 @@ func (a *app) load(src config.Sources) (config.Config, error) {
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// client makes a client of the director.
+// client makes a client for the director.
 func (a *app) client(opts client.Options) (*client.Client, error) {
 	t, err := a.target()
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	}
 	opts.Token = t.token
 	opts.UserAgent = "signalbox-cli/" + a.roles.Version
-	if trace, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(trace) { // set in executions of an agent
+	if trace, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(trace) { // set in the executions of agents
 		opts.Traceparent = trace
 	}
 	c, err := client.New(t.url, opts)
@@ -200,18 +200,18 @@ func (a *app) retryingClient() (*client.Client, error) {
 func (a *app) trustCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trust [FILE]",
-		Short: "Trust the configuration of a working folder, as it is now",
-		Long: "Trust a signalbox.yaml of a working folder, by default that of the current one, as it is now and where it is: from\n" +
-			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
-			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.\n\n" +
-			"Likewise the checks of a repository count once its .signalbox.yaml is trusted.",
+		Short: "Trust the configuration file of a working folder",
+		Long: "Trust the signalbox.yaml of a working folder, by default of the current one. From then on its commands, jobs,\n" +
+			"director, token, store and the like take effect. Read the file first. The trust holds for its present content and\n" +
+			"place: after a change the question comes again. Files that --config names and ~/.signalbox/config.yaml need no trust.\n\n" +
+			"The checks in a repository's .signalbox.yaml, too, take effect only once that file is trusted.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := a.absPath(cmp.Or(firstArg(args), "signalbox.yaml"))
 			does, err := config.Trust(path, a.io.Env)
 			switch {
 			case err != nil:
 			case does == "":
-				a.say("There is nothing to trust: %s is trusted, or sets nothing that is asked about.", clean(path))
+				a.say("There is nothing to trust: %s is trusted already, or sets nothing that needs trust.", clean(path))
 			default:
 				a.say("Trusted: %s (it %s)", clean(path), clean(does))
 			}

@@ -17,9 +17,9 @@ func (a *app) diffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff ID",
 		Short: "Print what a task changed in its repository",
-		Long: "Print what the last run of a task changed in its repository, as a patch in the format of git. What is longer than\n" +
-			"256 KiB comes from the agent; where that does not give it, what the director keeps is printed, and the command fails\n" +
-			"with a word about what is missing. With --stat the files and their lines, with --json both.",
+		Long: "Print what the last run of a task changed in its repository, as a patch in git's format. A patch of more than 256 KiB\n" +
+			"comes from the agent. If the agent does not send it, the command prints the part that the director keeps, says what\n" +
+			"is missing and fails. --stat prints the files with their line counts, --json both.",
 		Example: "  signalbox diff k2m9 | git apply",
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			if stat || a.json {
@@ -29,7 +29,7 @@ func (a *app) diffCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
-	cmd.Flags().BoolVar(&stat, "stat", false, "only the files, with the lines added and removed")
+	cmd.Flags().BoolVar(&stat, "stat", false, "print only the files, with the lines added and removed")
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func (p *patchColours) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// colourOf is the colour of a line, by what it begins with.
+// colourOf returns the colour of a line, by its beginning.
 func (p *patchColours) colourOf(line []byte) string {
 	switch {
 	case bytes.HasPrefix(line, []byte("@@ ")):

@@ -24,8 +24,8 @@ import (
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // director is a real director over a store in memory with one agent, coder, behind a
-// proxy that records requests, answers some itself and loses replies. A test steps a
-// task by hand, or its prompt says how it runs (see play).
+// proxy that records requests, answers some itself and loses replies. A test moves a
+// task along by hand, or the task's prompt says how it runs (see play).
 type director struct {
 	*apitest.Fixture
 	t     *testing.T
@@ -36,11 +36,11 @@ type director struct {
 	plans *apitest.Schedules
 	tools *tools
 	slots int    // of coder
-	alone bool   // it is a gateway without a queue, where no events say that somebody waits
-	token string // that programs show; "": none
+	alone bool   // it is a gateway without a queue, where no events show that a client waits
+	token string // that the command line sends; "": none
 
 	mu  sync.Mutex
-	ids []string // of all tasks, in the order of their submits
+	ids []string // of all tasks, in the order of submission
 }
 
 // newDirector starts a director; change is applied to its options.
@@ -84,7 +84,7 @@ func (d *director) reset(change ...func(*apitest.Options)) {
 	d.proxy.serve(d.Server.Handler())
 }
 
-// addAgent adds an agent that is up; coder gets the slots of d.
+// addAgent adds an agent that is up; coder gets d.slots slots.
 func (d *director) addAgent(name string) signalbox.Agent {
 	a := signalbox.Agent{Name: name, Kind: "claude", URL: "http://127.0.0.1:9000", Slots: 1, Source: signalbox.AgentRegistered}
 	if name == "coder" {
@@ -142,7 +142,7 @@ func (d *director) task(n int) signalbox.Task {
 	return t
 }
 
-// agentOf is the agent that is to run a task: coder, unless it is for another one.
+// agentOf returns the agent that runs a task: coder, unless the task names another.
 func agentOf(t signalbox.Task) string {
 	if name, only := strings.CutPrefix(t.Queue, "agent:"); only {
 		return name
@@ -150,7 +150,7 @@ func agentOf(t signalbox.Task) string {
 	return "coder"
 }
 
-// claim has the agent of a task claim it, wherever it stands in line.
+// claim has the agent of a task claim it, whatever its place in line.
 func (d *director) claim(id string) signalbox.Task {
 	d.t.Helper()
 	ctx := context.Background()
@@ -160,7 +160,7 @@ func (d *director) claim(id string) signalbox.Task {
 	if t.Mode == signalbox.ModeTool {
 		a = d.AddExecutor()
 	}
-	a.Slots = 100 // so that those ahead of it can be claimed and put back
+	a.Slots = 100 // so that the tasks ahead of it can be claimed and put back
 	d.clock.Advance(time.Second)
 	var others []signalbox.Task
 	next := func() (engine.Claimed, bool, error) { return d.Engine.Claim(ctx, a, 0) }
@@ -187,7 +187,7 @@ func (d *director) claim(id string) signalbox.Task {
 	return t
 }
 
-// accept has the agent of a claimed task begin to run it.
+// accept has the agent of a claimed task start to run it.
 func (d *director) accept(t signalbox.Task) signalbox.Task {
 	d.t.Helper()
 	d.clock.Advance(time.Second)
@@ -196,10 +196,11 @@ func (d *director) accept(t signalbox.Task) signalbox.Task {
 	return t
 }
 
-// work has the n-th task claimed and begun.
+// work has the n-th task claimed and started.
 func (d *director) work(n int) signalbox.Task { return d.accept(d.claim(d.id(n))) }
 
-// end ends a task in flight, which has printed and answers output. A chat has printed more.
+// end ends a task in flight that has printed output and answers with it. A chat has
+// printed more.
 func (d *director) end(t signalbox.Task, reason signalbox.Reason, message, output string) {
 	d.t.Helper()
 	d.clock.Advance(time.Second)
@@ -233,7 +234,7 @@ func (d *director) spend(n int, usd float64) {
 	})
 }
 
-// changePatch is what change says of a task.
+// changePatch is the patch that change reports for a task.
 const changePatch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+\x1b[2Jtwo\ndiff --git a/b b/c\nsimilarity index 100%\nrename from b\nrename to c\n"
 
 // change ends a task that changed files in its repository.
@@ -260,7 +261,8 @@ func (d *director) judge(n int) {
 	}})
 }
 
-// finish ends a working task as the first word of its prompt, or its tool, says.
+// finish ends a working task in the way that the first word of its prompt, or its
+// tool's name, says.
 func (d *director) finish(t signalbox.Task) {
 	ctx := context.Background()
 	word, rest := d.words(t)
@@ -287,7 +289,7 @@ func (d *director) finish(t signalbox.Task) {
 	}
 }
 
-// goOn opens the account at which a task is parked, and completes the task.
+// goOn opens the account that a task is parked at, and completes the task.
 func (d *director) goOn(id string) {
 	ctx := context.Background()
 	_, err := d.Engine.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: "coder"})
@@ -296,8 +298,8 @@ func (d *director) goOn(id string) {
 	d.end(d.accept(d.claim(id)), signalbox.ReasonCompleted, "completed", "went on")
 }
 
-// words are the first word of a task's prompt and the rest. A tool's task has its name
-// as the first.
+// words returns the first word of a task's prompt, and the rest. For a tool task the
+// word is the tool's name.
 func (d *director) words(t signalbox.Task) (word, rest string) {
 	if t.Mode == signalbox.ModeTool {
 		return t.Tool, "from the tool"
@@ -308,9 +310,10 @@ func (d *director) words(t signalbox.Task) (word, rest string) {
 	return word, rest
 }
 
-// play runs a task as the first word of its prompt says: echo completes with the rest as
-// its answer; failed, cancelled, timeout and lost end that way; limit is parked, and goes on
-// when somebody has read that; hang runs for ever; anything else stays pending.
+// play runs a task in the way that the first word of its prompt says: echo completes with
+// the rest as the answer; failed, cancelled, timeout and lost end that way; limit is
+// parked, and goes on when a client has read that; hang runs for ever; a task with another
+// word stays pending.
 func (d *director) play(id string) {
 	t, err := d.Store.Task(context.Background(), id)
 	d.check(err)
@@ -321,10 +324,10 @@ func (d *director) play(id string) {
 
 var playable = []string{"echo", "failed", "cancelled", "timeout", "lost", "limit", "hang"}
 
-// seen goes on with tasks when a client sees something of them: with one that is waited
-// for when the client has subscribed to its events and has then read it, so that it sees
-// every state. Who watches the live view sees coder go down and the agent other go away;
-// then the stream ends, and is refused from there on.
+// seen moves tasks along when a client sees them. A task that a client waits for goes on
+// after the client has subscribed to its events and then read it, so that the client sees
+// every state. On the live stream coder goes down and the agent other is removed; then the
+// stream ends, and reconnects are refused.
 func (d *director) seen(route string, r *http.Request, written []byte) {
 	switch {
 	case route == "wait" && d.alone:
@@ -356,9 +359,9 @@ func (d *director) seen(route string, r *http.Request, written []byte) {
 	}
 }
 
-// chatted goes on with a chat whose caller was told something. Besides the words of play
-// there are queued, which completes when the tasks ahead of it have, late, for which
-// there is no time, and any other, which stays in line.
+// chatted moves a chat along after its caller got an event. In addition to the words of
+// play, queued completes when the tasks ahead of it have completed, late times out, and a
+// chat with any other word stays in line.
 func (d *director) chatted(event, id string, position int) {
 	if event != "accepted" && event != "position" && event != "started" {
 		return
@@ -380,14 +383,13 @@ func (d *director) chatted(event, id string, position int) {
 	}
 }
 
-// close makes the director ask for a token. Programs that are started show one.
+// close makes the director require a token. Programs that start later send one.
 func (d *director) close() {
 	d.t.Helper()
 	d.token = d.AddToken(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
 }
 
-// ran has coder complete a task for each run time, from which it is estimated how long
-// others wait.
+// ran has coder complete a task for each run time. Wait times are estimated from these.
 func (d *director) ran(times ...time.Duration) {
 	for _, took := range times {
 		d.submit(engine.NewTask{Prompt: "echo", Agent: "coder"})
@@ -406,7 +408,7 @@ func (d *director) occupy() {
 	d.submit(engine.NewTask{Prompt: "second", Agent: "coder"})
 }
 
-// moveUp ends what runs, and has the next task in line begin.
+// moveUp ends the running task, and starts the next one in line.
 func (d *director) moveUp() {
 	running, err := d.Store.InFlight(context.Background())
 	d.check(err)
@@ -445,8 +447,8 @@ func (b *busyAgents) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{}, false
 }
 
-// countedBytes are random bytes of which the n-th read for an id ends with n, in such a
-// way that the id ends with the two digits of n and a zero.
+// countedBytes is a source of random bytes. The n-th read for an id ends with n, so that
+// the id ends with the two digits of n and a zero.
 type countedBytes struct {
 	mu   sync.Mutex
 	read map[int]int
@@ -462,15 +464,15 @@ func (c *countedBytes) Read(b []byte) (int, error) {
 	n := c.read[len(b)]
 	clear(b)
 	switch {
-	case len(b) == 10: // of an id
+	case len(b) == 10: // for an id
 		b[8], b[9] = byte(n/10), byte(n%10)<<3
-	case len(b) > 10: // of a token, whose first ten are its id
+	case len(b) > 10: // for a token, whose first ten bytes are its id
 		b[9] = byte(n)
 	}
 	return len(b), nil
 }
 
-// withRoom sets how many tasks may wait.
+// withRoom limits how many tasks may wait.
 func withRoom(n int) func(*apitest.Options) {
 	return func(o *apitest.Options) { o.Engine.MaxSize = n }
 }
@@ -483,7 +485,7 @@ func (d *director) pause(queues ...string) {
 	}
 }
 
-// pauses are the queues that are paused.
+// pauses lists the paused queues.
 func (d *director) pauses() string {
 	list, err := d.Store.Pauses(context.Background())
 	d.check(err)

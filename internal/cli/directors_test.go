@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The directors over one store: which live, and what each dispatches to.
+// The directors that share a store: which live, and what each dispatches to.
 func TestDirectors(t *testing.T) {
-	now := noon.Add(11 * time.Minute) // as for the command
+	now := noon.Add(11 * time.Minute) // the time of the command
 	alfa := apitest.NewCluster(t, 1, func(o *apitest.Options) { o.Engine.Now = func() time.Time { return now } }).Members[0]
 	beat := func(at time.Time, row store.Director, take ...string) {
 		for _, agent := range take {

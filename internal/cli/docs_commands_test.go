@@ -11,21 +11,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// foreign are flags of other programs that pages speak of by themselves: those of
-// the coding CLIs and of bubblewrap.
+// foreign are flags of other programs, the coding CLIs and bubblewrap, that pages
+// mention without their command.
 var foreign = []string{"--max-budget-usd", "--effort", "--variant", "--session-id", "--resume", "--allowedTools", "--append-system-prompt", "--seccomp", "--mcp-config", "--settings"}
 
 var (
 	codeSpan = regexp.MustCompile("`([^`]+)`")
-	// call is a command of ours as a page writes it, up to where the shell sees
-	// its end or what follows belongs to another program.
+	// call is a signalbox command in a page, up to where the shell ends it or
+	// another program begins.
 	call     = regexp.MustCompile(`^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:(?:\./)?(?:bin/)?signalbox|go run \./cmd/signalbox) ([a-z-].*)`)
 	callEnds = regexp.MustCompile(`\s(?:--|#.*|\||&&|&|;|>|<)(?:\s|$)`)
 	quoted   = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 )
 
-// TestDocsUseExistingCommandsAndFlags reads every command of ours in the
-// pages, and every flag that stands by itself.
+// TestDocsUseExistingCommandsAndFlags checks every signalbox command in the pages, and
+// every flag that stands by itself.
 func TestDocsUseExistingCommandsAndFlags(t *testing.T) {
 	var pages []string
 	for _, where := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
@@ -59,7 +59,7 @@ func TestDocsUseExistingCommandsAndFlags(t *testing.T) {
 	}
 }
 
-// checkCall checks a command without its program, and counts its flags.
+// checkCall checks a command line without the program name, and counts its flags.
 func checkCall(t *testing.T, page string, root *cobra.Command, text string) (flags int) {
 	t.Helper()
 	line := quoted.ReplaceAllString(text, "TEXT")
@@ -69,7 +69,7 @@ func checkCall(t *testing.T, page string, root *cobra.Command, text string) (fla
 	words := strings.Fields(line)
 	c, rest, err := root.Find(words)
 	if err == nil && c.HasSubCommands() && len(rest) > 0 && !strings.ContainsAny(rest[0][:1], "-[") {
-		err = cobra.NoArgs(c, rest) // what is no command below it is none
+		err = cobra.NoArgs(c, rest) // a remaining word is not a subcommand
 	}
 	if err != nil {
 		t.Errorf("%s: there is no such command: signalbox %s", page, text)
@@ -97,8 +97,8 @@ func takes(c *cobra.Command, flag string) bool {
 	return len(short) == 1 && (c.Flags().ShorthandLookup(short) != nil || c.InheritedFlags().ShorthandLookup(short) != nil)
 }
 
-// codeOf is what a page shows as code: the lines of its blocks, with those that
-// go on joined, and what stands between backquotes.
+// codeOf returns the code in a page: the lines of its code blocks, with continued lines
+// joined, and the text between backquotes.
 func codeOf(page string) (code []string) {
 	var prose strings.Builder
 	block, begun := false, ""

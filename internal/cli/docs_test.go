@@ -22,49 +22,49 @@ const docsIntro = `# The command line
 <!-- Made from the commands by: go test ./internal/cli -run TestDocs -update -->
 
 One binary, ` + "`signalbox`" + `. Results go to standard output, everything else to standard error, so that
-` + "`signalbox submit PROMPT --wait > answer`" + ` holds the answer and nothing more. In a script it asks
-no question. At a terminal it asks for the password of a new user, and before it removes or stops something, unless ` + "`--yes`" + ` is given.
+` + "`signalbox submit PROMPT --wait > answer`" + ` holds only the answer. In scripts commands never ask
+for input. At a terminal they ask for the password of a new user, and for confirmation before they remove or stop something, unless ` + "`--yes`" + ` is given.
 
-Flags may stand before or after arguments. Durations are written as ` + "`90s`" + `, ` + "`1h30m`" + ` or a number of seconds.
+Flags may stand before or after arguments. Durations are written as ` + "`90s`, `1h30m`" + ` or a number of seconds.
 
 An ID is a task's whole id, or any beginning or end of it that no other task has. The short form that is shown
-while waiting, such as ` + "`queue-…k2m9`" + `, works too. Where several tasks fit, the command lists them and does nothing.
+while waiting, such as ` + "`queue-…k2m9`" + `, works too. If several tasks match, the command lists them and does nothing.
 
-With ` + "`--json`" + ` a command prints one JSON document, in the form of the HTTP API; ` + "`events`" + ` and ` + "`logs -f`" + ` print one a
-line. An error is then a document on standard error: ` + "`{\"error\": code, \"message\": …, \"hint\": …, \"retryable\": …}`" + `.
+With ` + "`--json`" + ` a command prints one JSON document, in the form of the HTTP API; ` + "`events` and `logs -f`" + ` print one
+per line. An error is then a document on standard error: ` + "`{\"error\": code, \"message\": …, \"hint\": …, \"retryable\": …}`" + `.
 
 ## Which director
 
-The first that is given of: ` + "`--director`" + `, ` + "`SIGNALBOX_DIRECTOR`" + `, ` + "`director`" + ` in the file that ` + "`--config`" + ` names, the director that runs on
-this host (` + "`~/.signalbox/director.json`" + `). Where there is none, a command says so: no address is guessed, and no token is sent to a guessed one. The
-token likewise: ` + "`--token-file`" + ` or ` + "`--token`" + `, ` + "`SIGNALBOX_TOKEN`" + ` or ` + "`SIGNALBOX_TOKEN_FILE`" + `, ` + "`token`" + ` or ` + "`token_file`" + ` in the named file, the token
-file of the director of yours that runs there, which is sent to that director alone. ` + "`--token`" + ` is seen by every user of the host in the list of processes. ` + "`signalbox tokens create`" + ` makes tokens;
-` + "`signalbox whoami`" + ` says who a token speaks for and what it may do.
-By http a director proves that it knows the token before that is sent to it (` + "[decision](decisions/0024-connections-are-proved.md)" + `); ` + "`SIGNALBOX_PROOF=off`" + `
-has none asked for, for a tunnel or proxy of your own on its host.
-` + "`SIGNALBOX_HOME`" + ` puts ` + "`~/.signalbox`" + ` elsewhere.
+A command takes the director from the first of these that is given: ` + "`--director`, `SIGNALBOX_DIRECTOR`, `director`" + ` in the file that ` + "`--config`" + ` names,
+the director that runs on this host (` + "`~/.signalbox/director.json`" + `). If there is none, the command says so: it never guesses an address or sends a token to one.
+The token comes from ` + "`--token-file`" + ` or ` + "`--token`, `SIGNALBOX_TOKEN`" + ` or ` + "`SIGNALBOX_TOKEN_FILE`, `token`" + ` or ` + "`token_file`" + ` in the named file, or the token
+file of your director on this host, which is sent to that director alone. Every user of the host sees ` + "`--token`" + ` in the list of processes.
+` + "`signalbox tokens create`" + ` makes tokens; ` + "`signalbox whoami`" + ` shows who a token stands for and what it may do.
+Over http a director proves that it knows the token before the command sends it ([decision](decisions/0024-connections-are-proved.md)); ` + "`SIGNALBOX_PROOF=off`" + `
+turns this proof off, for a tunnel or proxy of your own on the director's host.
+` + "`SIGNALBOX_HOME`" + ` replaces ` + "`~/.signalbox`" + `.
 
-The roles ` + "`up`, `director`, `agent`, `gateway` and `scheduler`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, without ` + "`--config`" + ` too. A flag is stronger
-than an environment variable, and that than the file.
+The roles ` + "`up`, `director`, `agent`, `gateway` and `scheduler`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, also without ` + "`--config`" + `. A flag overrides
+an environment variable, which overrides the file.
 
 ## Waiting
 
-` + "`submit --wait`" + ` and ` + "`retry --wait`" + ` stay until the task has ended. At a terminal one line says how it stands,
+` + "`submit --wait` and `retry --wait`" + ` wait until the task has ended. At a terminal one line shows its progress,
 
     queue-…k2m9 · 2nd for coder · about 3–9 min · behind queue-…7qx1 (11 min)
 
-then its log follows live. Elsewhere each change of state is a line on standard error. The wait outlives a restart of
+then its log follows live. Elsewhere each change of state is a line on standard error. The wait survives a restart of
 the director. Ctrl-C leaves the task alone and says how to come back to it.
 
-` + "`chat`" + ` waits for its turn and prints the answer; meanwhile it says its place on standard error,
+` + "`chat`" + ` waits in the agent's line and prints the answer; meanwhile it prints its place on standard error,
 
     Queued at position 2 (about 3–5 min)
 
-and outlives a restart of the director too. Within a run of an agent of ours, ` + "`chat` and `submit`" + ` call as that agent, for that
-run: ` + "`SIGNALBOX_TOKEN` and `SIGNALBOX_QUEUE_ID`" + ` stand in its environment.
+and survives a restart of the director too. Inside a run of a Signalbox agent, ` + "`chat` and `submit`" + ` call as that agent, for that
+run: ` + "`SIGNALBOX_TOKEN` and `SIGNALBOX_QUEUE_ID`" + ` are in its environment.
 
-A submit whose answer is lost is sent again with the same idempotency key, so that it makes one task. If no answer
-comes at all, the error names the key: the same command with it finds the task or submits it, never twice.
+A submit whose answer is lost is sent again with the same idempotency key, so that it makes only one task. If no answer
+comes at all, the error names the key: the same command with that key finds the task or submits it, never twice.
 
 `
 
@@ -86,7 +86,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestEveryCommandAndFlagHasADescription keeps the help complete.
+// TestEveryCommandAndFlagHasADescription checks that the help is complete.
 func TestEveryCommandAndFlagHasADescription(t *testing.T) {
 	for _, cmd := range commands() {
 		if cmd.Short == "" {

@@ -23,21 +23,21 @@ import (
 
 // doctorFlags select a store to check without its director.
 var doctorFlags = []keyFlag{
-	{"data", "data", "`folder` of a director that is not running, to look at"},
-	{"store", "store", "`store` of one, such as sqlite:FILE or postgres://…"},
+	{"data", "data", "check the data `folder` of a director that is not running"},
+	{"store", "store", "check the `store` of one, such as sqlite:FILE or postgres://…"},
 }
 
 func (a *app) doctorCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong, with the director and on this machine",
-		Long: "Look for what is wrong: on this machine (configuration, data folder, coding CLIs on PATH), and with the\n" +
-			"director, which looks at its store and the rows in it, its queue, its host and clock, its agents, its\n" +
-			"tools, and the limits that hold for the programs it starts; and whether its events come here one by one.\n" +
-			"Where no director answers, or with --data or --store, the store is looked at from here, and whether a\n" +
-			"director could start. Nothing is changed. Each finding is ok, warn or fail, and says what to do;\n" +
-			"docs/doctor.md has them all. The exit code is that of the worst: 0 all is well, 8 something warns, 1\n" +
-			"something fails or no director answers.",
+		Short: "Look for problems, with the director and on this machine",
+		Long: "Look for problems: on this machine (configuration, data folder, coding CLIs on PATH), and with the director,\n" +
+			"which checks its store and the rows in it, its queue, its host and clock, its agents, its tools, and the\n" +
+			"limits of the programs it starts. The command also checks that the director's events arrive one by one.\n" +
+			"If no director answers, or with --data or --store, it checks the store itself, and whether a director could\n" +
+			"start. Nothing is changed. Each finding is ok, warn or fail, and says what to do; docs/doctor.md lists them\n" +
+			"all. The exit code is that of the worst finding: 0 all is well, 8 something warns, 1 something fails or no\n" +
+			"director answers.",
 	}
 	addKeyFlags(cmd.Flags(), doctorFlags)
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
@@ -47,7 +47,7 @@ func (a *app) doctorCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		look := len(chosen) > 0 // at the store itself, without the director
+		look := len(chosen) > 0 // check the store itself, without the director
 		if !look {
 			found = append(found, theirs...)
 		}
@@ -64,8 +64,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	return cmd
 }
 
-// checksFault is the exit code for the worst of the findings, which are printed
-// already.
+// checksFault is the exit code of the worst finding. The findings are printed already.
 func checksFault(checks []api.Check) error {
 	switch has := func(state string) bool {
 		return slices.ContainsFunc(checks, func(c api.Check) bool { return c.State == state })
@@ -115,7 +114,7 @@ func (a *app) showChecks(checks []api.Check) {
 	}
 }
 
-// directorChecks are the director's own checks. An unreachable director is a
+// directorChecks returns the director's own checks. An unreachable director is a
 // finding, too.
 func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached bool, err error) {
 	const area = "director"
@@ -132,7 +131,7 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 	case ctx.Err() != nil:
 		return nil, false, err
 	case errors.As(err, &refusal) && refusal.Status == http.StatusNotFound:
-		return []api.Check{warning(area, "the director cannot look at itself: it is older than this command", "update it")}, true, nil
+		return []api.Check{warning(area, "the director has no checks: it is older than this command", "update the director")}, true, nil
 	}
 	f := toFault(err)
 	return []api.Check{failing(area, strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log"))}, !client.IsUnreachable(err), nil
@@ -165,11 +164,11 @@ func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	case err != nil:
 		return cfg, failing(area, err.Error(), "see that the file can be read")
 	case cfg.File == "":
-		return cfg, checked(area, "there is no configuration file: the defaults hold")
+		return cfg, checked(area, "there is no configuration file: the defaults apply")
 	}
 	for _, n := range cfg.Tools.Notes {
 		if n.Warning {
-			return cfg, warning(area, cfg.File+" is right, with notes on tools, such as "+n.String(), "a start of the director logs all of them")
+			return cfg, warning(area, cfg.File+" is valid, with notes on tools, such as "+n.String(), "the director logs all of them when it starts")
 		}
 	}
 	return cfg, checked(area, cfg.File+" is right")
@@ -181,17 +180,17 @@ func checkData(dir string) api.Check {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return checked(area, dir+" is not there: a director makes it")
+		return checked(area, dir+" does not exist: a director creates it")
 	case err != nil:
-		return failing(area, "the data folder: "+err.Error(), "choose another one with --data, or give it back to you")
+		return failing(area, "the data folder: "+err.Error(), "choose another one with --data, or fix its owner and mode")
 	case !info.IsDir():
-		return failing(area, dir+" is no folder", "choose another one with --data")
-	case runtime.GOOS == "windows": // permission bits mean nothing there
-		return checked(area, dir+" is there; who can read it is not checked on Windows")
+		return failing(area, dir+" is not a folder", "choose another one with --data")
+	case runtime.GOOS == "windows": // which has no permission bits
+		return checked(area, dir+" exists; who can read it is not checked on Windows")
 	case info.Mode().Perm()&0o077 != 0:
 		return warning(area, dir+" can be read by others", "chmod 700 "+dir)
 	}
-	return checked(area, dir+" is there, and closed to others")
+	return checked(area, dir+" exists, and others cannot read it")
 }
 
 func (a *app) checkPath() api.Check {
@@ -219,7 +218,7 @@ const (
 	// streamEvents is how many events after the first are compared.
 	streamEvents = 3
 	// maxBuffering is how much shorter the time between two arrivals may be than
-	// the time between sending: more means that a proxy buffers.
+	// the time between their sending: a larger difference means that a proxy buffers.
 	maxBuffering = 700 * time.Millisecond
 	// maxClockSkew is the smallest difference of the clocks that is reported.
 	maxClockSkew = 2 * time.Second
@@ -228,9 +227,9 @@ const (
 // arrival is when an event of the stream was sent and received.
 type arrival struct{ sent, received time.Time }
 
-// checkStream checks that the director's events arrive one by one, which a proxy
-// that buffers prevents, and compares the clocks.
-// A client that is busy reads an event late, once: a proxy that buffers does it again.
+// checkStream checks that no proxy buffers the director's events, and compares the
+// clocks. It tries twice: a busy client may read an event late once, a buffering
+// proxy delays every time.
 func (a *app) checkStream(ctx context.Context) []api.Check {
 	checks := a.readStream(ctx)
 	if len(checks) > 0 && checks[0].State == checkFail && ctx.Err() == nil {
@@ -239,7 +238,7 @@ func (a *app) checkStream(ctx context.Context) []api.Check {
 	return checks
 }
 
-// readStream reads a few events of the live stream and evaluates when they came.
+// readStream reads a few events of the live stream and checks when they arrived.
 func (a *app) readStream(ctx context.Context) []api.Check {
 	c, err := a.client(client.Options{Tries: 1})
 	if err != nil {
@@ -266,24 +265,24 @@ func (a *app) readStream(ctx context.Context) []api.Check {
 
 const areaEvents = "events"
 
-// checkArrivals evaluates the arrivals. The first event is the snapshot, which may
-// be delayed by its size.
+// checkArrivals checks the arrivals. The first event is the snapshot, whose size may
+// delay it.
 func checkArrivals(got []arrival) []api.Check {
-	const cure = "let the proxy pass answers of text/event-stream on as they come (nginx: proxy_buffering off; gzip and caches off), and let it keep them open for a minute"
+	const cure = "let the proxy pass text/event-stream responses through unbuffered (nginx: proxy_buffering off; gzip and caches off), and keep them open for a minute"
 	if len(got) <= streamEvents {
 		return []api.Check{failing(areaEvents,
-			"events do not come as they are sent: of one each second, "+plural(len(got), "event was", "events were")+" here after "+streamWait.String(), cure)}
+			"events are late: the director sends one each second, but "+plural(len(got), "event", "events")+" arrived in "+streamWait.String(), cure)}
 	}
 	first, last := got[1], got[len(got)-1]
 	sent, received := last.sent.Sub(first.sent), last.received.Sub(first.received)
 	if sent-received > maxBuffering {
 		return []api.Check{failing(areaEvents,
-			"something on the way holds events back: what was sent in "+sent.Round(10*time.Millisecond).String()+" came within "+received.Round(10*time.Millisecond).String(), cure)}
+			"something on the way buffers events: those sent in "+sent.Round(10*time.Millisecond).String()+" arrived within "+received.Round(10*time.Millisecond).String(), cure)}
 	}
-	out := []api.Check{checked(areaEvents, "events come one by one, as they are sent")}
+	out := []api.Check{checked(areaEvents, "events arrive one by one, as they are sent")}
 	if off := last.received.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= maxClockSkew {
 		out = append(out, warning("clock", "the clock here is "+off.String()+" off the director's",
-			"let both hosts follow a time server; times that are shown as ages are off by that"))
+			"synchronize both clocks; ages that are shown are off by that much"))
 	}
 	return out
 }

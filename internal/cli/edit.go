@@ -41,9 +41,9 @@ func (a *app) editCmd() *cobra.Command {
 	var budget budgetFlags
 	cmd := &cobra.Command{
 		Use:   "edit ID",
-		Short: "Change a task that waits: its prompt, priority, agent, budget or place",
-		Long: "Change a task that waits: its prompt, priority, agent, budget or place in line. It keeps its place unless told otherwise.\n" +
-			"A task that has started meanwhile is not changed: that is an error (code conflict).",
+		Short: "Change a waiting task: its prompt, priority, agent, budget or place",
+		Long: "Change a waiting task: its prompt, priority, agent, budget or place in line. The task keeps its place unless a flag\n" +
+			"changes it. If it has started meanwhile, nothing is changed, and the command fails with the code conflict.",
 		Example: `  signalbox edit k2m9 --top
   signalbox edit k2m9 --prompt 'fix the login test, on Firefox only'
   signalbox edit k2m9 --agent reviewer --priority 5`,
@@ -64,7 +64,7 @@ func (a *app) editCmd() *cobra.Command {
 				edit.Place = "back"
 			}
 			if edit == (api.EditRequest{Revision: edit.Revision}) {
-				return usage("nothing is to be changed: give --prompt, --priority, --agent, --kind, --any-agent, --budget, --budget-tokens, --top or --back")
+				return usage("nothing to change: give --prompt, --priority, --agent, --kind, --any-agent, --budget, --budget-tokens, --top or --back")
 			}
 			return nil
 		},
@@ -72,12 +72,12 @@ func (a *app) editCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&edit.Prompt, "prompt", "", "another `prompt`")
-	f.IntVar(&priority, "priority", 0, "another priority, -10 to 10: higher is earlier")
+	f.IntVar(&priority, "priority", 0, "new priority, -10 to 10: higher is earlier")
 	to.register(cmd)
 	budget.register(cmd)
-	f.BoolVar(&top, "top", false, "ahead of all that waits in its queue")
-	f.BoolVar(&back, "back", false, "behind all of its priority")
-	f.Int64Var(&edit.Revision, "revision", 0, "only where the task has this `revision` (default: as it is now)")
+	f.BoolVar(&top, "top", false, "move it to the front of its queue")
+	f.BoolVar(&back, "back", false, "move it behind all tasks of its priority")
+	f.Int64Var(&edit.Revision, "revision", 0, "change it only if the task has this `revision` (default: the current one)")
 	cmd.MarkFlagsMutuallyExclusive("top", "back")
 	return query(a, cmd, taskArg(func(c *client.Client, ctx context.Context, id string) (api.Task, error) {
 		if edit.Revision == 0 {

@@ -17,9 +17,9 @@ func (a *app) eventsCmd() *cobra.Command {
 	var task string
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Print what happens, as it happens",
-		Long: "Print what happens, as it happens, until Ctrl-C. A broken stream is taken up again where it stopped; an\n" +
-			"event of kind reset says that others between it and the one before are not available.",
+		Short: "Print events as they happen",
+		Long: "Print events as they happen, until Ctrl-C. A broken stream resumes where it stopped; an event of kind reset says\n" +
+			"that the events between it and the one before are no longer available.",
 		PreRunE: func(*cobra.Command, []string) error {
 			if opts.After < client.Now {
 				return usage("--after: want the seq of an event, 0 for the oldest, or -1 for now, got %d", opts.After)
@@ -27,10 +27,10 @@ func (a *app) eventsCmd() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().Int64Var(&opts.After, "after", client.Now, "begin after the event with this `seq`; 0: with the oldest; -1: now")
+	cmd.Flags().Int64Var(&opts.After, "after", client.Now, "start after the event with this `seq`; 0: with the oldest; -1: now")
 	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `id`")
 	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only events of this `agent` and its queue")
-	cmd.Flags().StringSliceVar(&opts.Include, "include", nil, "`events` of the moment besides: position, output, or both with a comma")
+	cmd.Flags().StringSliceVar(&opts.Include, "include", nil, "also print these transient `events`: position, output, or both separated by a comma")
 	return a.follow(cmd, nil, func(ctx context.Context, c *client.Client, _ []string) (err error) {
 		if task != "" {
 			if opts.QueueID, err = resolve(ctx, c, task); err != nil {
@@ -65,15 +65,15 @@ func (a *app) eventLine(e api.Event) string {
 	return line + opt(": %s", e.Message) + opt(": %s", strings.TrimRight(e.Text, "\n"))
 }
 
-// watched is one line of status --watch with --json: an event of the live stream.
+// watched is one line of status --watch --json: an event of the live stream.
 type watched struct {
 	Event string `json:"event"`
 	api.Live
 }
 
-// watchedAgent is one line of agents --watch with --json.
+// watchedAgent is one line of agents --watch --json.
 type watchedAgent struct {
-	Gone bool `json:"gone,omitempty"` // it was removed; only its name is set
+	Gone bool `json:"gone,omitempty"` // the agent was removed; only its name is set
 	api.LiveAgent
 }
 
@@ -100,7 +100,7 @@ func (a *app) watchQueue(ctx context.Context, c *client.Client, _ []string) erro
 	last := ""
 	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
 		t := b.Totals
-		line := fmt.Sprintf("%d/%d tasks wait, %d of %s in use: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
+		line := fmt.Sprintf("%d/%d tasks waiting, %d of %s in use: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
 		if line == last && !a.json {
 			return nil
 		}

@@ -20,31 +20,31 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/port"
 )
 
-// exportPage is the number of tasks in a request of an export.
+// exportPage is the number of tasks that one request of an export reads.
 const exportPage = 200
 
 func (a *app) exportCmd() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write every task as a line of JSON",
-		Long: `Write every task as a line of JSON, to standard output or a file: waiting tasks in their order, then those that run,
-then ended ones with their results, then what runs used by day (signalbox usage). The values of env and of secret
-arguments are not in it.
+		Short: "Write all tasks, one line of JSON each",
+		Long: `Write all tasks, one line of JSON each, to standard output or a file: first the waiting tasks in their order, then the
+		running ones, then the ended ones with their results, then the usage by day (signalbox usage). The export leaves out
+		the values of env and of secret arguments.
 
-What changes meanwhile may be exported as it was, or twice (the later line counts). For an export of one moment
-pause the queue first (signalbox pause) and let what runs come to its end.`,
+A task that changes meanwhile may be exported in its old state, or twice (the later line counts). For a consistent
+snapshot pause the queue first (signalbox pause) and wait until running tasks have ended.`,
 		Example: `  signalbox export -o tasks.jsonl
   signalbox export | gzip > tasks.jsonl.gz
   signalbox import --director http://new:8080 tasks.jsonl`,
 		RunE: a.ask(func(ctx context.Context, c *client.Client, _ []string) error { return a.exportTo(ctx, c, file) }),
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`, which must not be there yet")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`, which must not exist")
 	return cmd
 }
 
-// exportTo writes the export to a file, or to standard output. An incomplete file
-// is removed.
+// exportTo writes the export to a file, or to standard output. It removes an
+// incomplete file.
 func (a *app) exportTo(ctx context.Context, c *client.Client, file string) error {
 	if file == "" {
 		_, err := a.export(ctx, c, a.io.Out)
@@ -115,13 +115,13 @@ func (a *app) importCmd() *cobra.Command {
 		Long: `Take over tasks. SOURCE is
   a file of signalbox export, or - for standard input
   the folder of a work queue, with its folders pending and dispatched (AG_QUEUE_DIR)
-  redis://… : the keys agent:running:NAME and agent:queue:NAME of an execution queue
+  redis://…, with the keys agent:running:NAME and agent:queue:NAME of an execution queue
   a .tasksQueue file of asynchronous tools
-Waiting tasks keep their order and go to the end of the line, parked ones among them, which go on in their
-conversation; ended ones come with their results. What was imported before is known by its id and left alone, so an
-import that broke off is simply run again. The source is not changed: stop what serves it before, or its tasks run
-twice. A task of another queue gets an id of its own, which is printed beside the old one; every command, the API and
-the tools of MCP take either.`,
+Waiting tasks keep their order and go to the end of the line. Parked tasks wait there, too, and continue their
+conversations later. Ended tasks come with their results. Tasks that were imported before are recognized by their ids
+and left alone, so simply run an interrupted import again. The source is not changed: stop its server first, or its
+tasks run twice. A task of another queue gets a new id, which is printed beside the old one; every command, the API
+and the MCP tools accept either.`,
 		Example: `  signalbox import tasks.jsonl
   signalbox import --dry-run ~/.agency/queue
   signalbox import --running requeue redis://localhost:6379/0`,
@@ -142,8 +142,8 @@ the tools of MCP take either.`,
 		},
 		ValidArgsFunction: completeFiles,
 	}
-	cmd.Flags().StringVar(&running, "running", "interrupt", "what becomes of tasks that ran there: `interrupt` ends them as failed, requeue puts them back in line")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only read the source and say what is in it")
+	cmd.Flags().StringVar(&running, "running", "interrupt", "what to do with tasks that were running there: `interrupt` ends them as failed, requeue puts them back in line")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only read the source and say what it has")
 	return cmd
 }
 
@@ -196,7 +196,7 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 	a.line.clear()
 	err = cmp.Or(err, a.print(in.out, func() { a.importSummary(&in.out) }))
 	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
-		err = fmt.Errorf("%s could not be taken over, as said above", plural(left, "record", "records"))
+		err = fmt.Errorf("%s could not be imported, see above", plural(left, "record", "records"))
 	}
 	return err
 }
@@ -224,7 +224,7 @@ func (in *importing) add(ctx context.Context, t api.ExportedTask) error {
 	return nil
 }
 
-// usage imports what runs used. Rows that are there already stay as they are.
+// usage imports what runs used. Existing rows stay as they are.
 func (in *importing) usage(ctx context.Context, rows []api.ExportedUsage) error {
 	if in.c == nil {
 		return nil
@@ -247,8 +247,8 @@ func (in *importing) flush(ctx context.Context) error {
 	return in.send(ctx, batch)
 }
 
-// send imports a batch. If the director rejects it as invalid, its tasks are sent
-// one by one, and those that are invalid are reported as refused.
+// send imports a batch. If the director rejects it as invalid, send imports its tasks
+// one by one and reports the invalid ones as refused.
 func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
 	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
 	switch {
@@ -264,7 +264,7 @@ func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
 		in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
 			return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
 		})
-		return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
+		return errors.Join(err, errors.New("run the import again: tasks that were imported already are left alone"))
 	case len(batch) == 1:
 		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
 		return nil
@@ -291,7 +291,7 @@ func (a *app) importSummary(out *imported) {
 		a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
 		return
 	}
-	a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
+	a.say("Imported %s from %s; %d were imported before", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
 	if out.Usage > 0 {
 		a.say("Imported %s of usage", plural(out.Usage, "row", "rows"))
 	}

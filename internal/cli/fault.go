@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// fault is an error as the command line shows it.
+// fault is an error as the command line prints it.
 type fault struct {
 	exit      int
 	code      string // for programs
@@ -22,7 +22,7 @@ type fault struct {
 	hint      string
 	retryable bool
 	matches   []string // for ambiguous
-	id        string   // of the task that it is about
+	id        string   // of the task concerned
 	silent    bool     // print nothing: everything was printed already
 }
 
@@ -39,7 +39,7 @@ func (f *fault) withHint(format string, args ...any) *fault {
 	return f
 }
 
-// again marks a fault as retryable and adds a hint how to retry.
+// again marks a fault as retryable and adds a hint on how to retry.
 func (f *fault) again(format string, args ...any) *fault {
 	f.retryable = true
 	return f.withHint(format, args...)
@@ -123,7 +123,7 @@ func unreachable(gone *client.UnreachableError) *fault {
 	return f.again("start a director with signalbox up, or name one with --director")
 }
 
-// full matches the sentence about a full queue that scripts depend on.
+// full matches the sentence about a full queue. Scripts depend on it.
 var full = regexp.MustCompile(`(?i)queue is at capacity( \(\d+ tasks\))?`)
 
 func apiFault(e *client.Error) *fault {
@@ -131,7 +131,7 @@ func apiFault(e *client.Error) *fault {
 		exit: exitOf(e), code: e.Body.Error, message: e.Error(), hint: e.Body.Hint,
 		retryable: e.Body.Retryable, matches: e.Body.Matches,
 	}
-	if e.Body.Field != "" && e.Body.Field != "q" && !strings.Contains(f.message, e.Body.Field) { // errors of a query quote it
+	if e.Body.Field != "" && e.Body.Field != "q" && !strings.Contains(f.message, e.Body.Field) { // errors in a query quote the query
 		f.message = e.Body.Field + ": " + f.message
 	}
 	if f.code == "queue_full" {
@@ -147,8 +147,8 @@ func apiFault(e *client.Error) *fault {
 
 // hints are used for errors that have no hint of their own.
 var hints = map[string]string{
-	"queue_full":   "wait for a place with --wait-for-room, or cancel what is no longer needed",
-	"unauthorized": "give a token with --token-file or SIGNALBOX_TOKEN; who administers the director makes one with signalbox tokens create",
+	"queue_full":   "wait for room with --wait-for-room, or cancel tasks that are no longer needed",
+	"unauthorized": "give a token with --token-file or SIGNALBOX_TOKEN; the director's admin makes one with signalbox tokens create",
 	"not_found":    "signalbox status and signalbox history list the tasks, signalbox agents the agents",
 }
 

@@ -90,7 +90,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 
 // pageFlags are the flags of a paged list.
 func pageFlags(f *pflag.FlagSet, before *string, limit *int, what string) {
-	f.StringVar(before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	f.StringVar(before, "before", "", "continue from this `cursor`: next in an earlier answer")
 	f.IntVar(limit, "limit", 50, "`number` of "+what+", 1 to 1000")
 }
 
@@ -104,7 +104,7 @@ func checkPriority(p int) error {
 // completionTimeout limits a completion, so that the shell does not hang.
 const completionTimeout = 700 * time.Millisecond
 
-// completeWith asks the director for completions. On an error there are none.
+// completeWith asks the director for completions. On an error it returns none.
 func (a *app) completeWith(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
 	c, err := a.client(client.Options{Tries: 1, Timeout: completionTimeout})
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 func (a *app) gatesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gates",
-		Short: "Show what is closed now, and what waits there",
-		Long: `Show what is closed now, until when, and what waits there: accounts at the limit of their provider or signed out,
-agents that failed, budgets that are used up, tool queues that their upstream closed, and times until which tasks are
-parked. What needs a person comes first.`,
+		Short: "Show which gates are closed, and what waits there",
+		Long: `Show which gates are closed, until when, and what waits there: accounts at their provider's limit or signed out,
+		agents that failed, budgets that are used up, tool queues that their upstream closed, and times until which tasks are
+		parked. Gates that need a person come first.`,
 	}
 	return query(a, cmd, noArg((*client.Client).Gates), func(all api.Gates) {
 		list(a, all.Gates, "Nothing is closed.",

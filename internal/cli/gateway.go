@@ -18,28 +18,28 @@ import (
 
 var gatewayFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
-	{openFlag, "open", "`true` asks nobody for a token: every program and user of this host may call the tools (default false)"},
+	{openFlag, "open", "`true` requires no token: every program and user of this host may call the tools (default false)"},
 }
 
 func (a *app) gatewayCmd() *cobra.Command {
 	var stdio, alone bool
 	cmd := &cobra.Command{
 		Use:   "gateway",
-		Short: "Run the tools alone, without a director, or as an MCP server on stdin and stdout",
-		Long: "Run the tools of the configuration alone, over HTTP: the MCP server at /mcp and the routes under /api/tools.\n" +
-			"up and director have the same whenever their configuration names tools. Callers show its owner's token, which\n" +
-			"the command line of the same user finds where --director names the gateway.\n\n" +
-			"With --stdio it is an MCP server on standard input and output, for programs that start theirs. Where a\n" +
-			"director with tools runs here, or --director or SIGNALBOX_DIRECTOR names one, it has that one's tools and\n" +
-			"their queues, so that all its clients share them. Otherwise, with --alone or with --tools, it has those of its\n" +
-			"own configuration, for its one client.",
+		Short: "Serve tools without a director, or as an MCP server on stdin and stdout",
+		Long: "Serve the configured tools over HTTP, without a director: the MCP server at /mcp and the routes under /api/tools.\n" +
+			"up and director serve the same if their configuration names tools. Callers need the owner's token, which the\n" +
+			"command line of the same user finds if --director names the gateway.\n\n" +
+			"With --stdio it is an MCP server on standard input and output, for programs that start their own server. If a\n" +
+			"director with tools runs here, or --director or SIGNALBOX_DIRECTOR names one, it serves that director's tools\n" +
+			"and queues, so that all clients share them. Otherwise, and with --alone or --tools, it serves the tools of its\n" +
+			"own configuration to its one client.",
 		Example: "  signalbox gateway --tools .mcp.json --addr 127.0.0.1:8090\n" +
 			"  claude mcp add signalbox -- signalbox gateway --stdio",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := givenFlags(cmd.Flags())
 			own := alone || cmd.Flags().Changed("tools")
 			if !stdio && alone {
-				return usage("--alone goes with --stdio: over HTTP a gateway always is")
+				return usage("--alone needs --stdio: over HTTP a gateway always is alone")
 			}
 			return a.gateway(cmd.Context(), flags, stdio, own)
 		},
@@ -47,7 +47,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 	addKeyFlags(cmd.Flags(), gatewayFlags, logFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "serve one MCP client on standard input and output")
-	cmd.Flags().BoolVar(&alone, "alone", false, "with --stdio: have the tools of the configuration, also where a director with tools runs")
+	cmd.Flags().BoolVar(&alone, "alone", false, "with --stdio: serve the configured tools, even if a director with tools runs")
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) (err error) {
 	opts := roles.Gateway{Streams: a.streams(), In: a.io.In, Stdio: stdio}
 	if stdio && own && a.director != "" {
-		return usage("--director and --alone or --tools do not go together: the tools are the director's, or its own")
+		return usage("--director excludes --alone and --tools: the tools are the director's, or the gateway's own")
 	}
 	if stdio && !own {
 		if opts.Bridge, err = a.bridge(ctx); err != nil {
@@ -83,7 +83,7 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	if err != nil || !t.found {
 		return nil, err
 	}
-	local, _ := a.directorFile("") // target has reported an error in it, unless a director is configured
+	local, _ := a.directorFile("") // target has reported an error, unless a director is configured
 	named := !sameURL(t.url, local.URL)
 	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: "signalbox-cli/" + a.roles.Version})
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 		return nil, ctx.Err()
 	case named && client.Code(err) == "not_found":
 		return nil, failure(exitNotFound, "not_found", "the director at %s has no tools", c.URL()).
-			withHint("--alone serves those of your own configuration")
+			withHint("--alone serves the tools of your own configuration")
 	case named, client.Code(err) == "unauthorized", client.Code(err) == "forbidden":
 		return nil, err
 	}
@@ -108,19 +108,19 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 
 var schedulerFlags = []keyFlag{
 	{"addr", "scheduler.addr", "`host:port` to listen on (default 127.0.0.1:9100)"},
-	{"data", "data", "`folder` of what it remembers (default ~/.signalbox/data)"},
-	{"timezone", "scheduler.timezone", "IANA `name` of the time zone of jobs that give none (default UTC)"},
+	{"data", "data", "`folder` of its state (default ~/.signalbox/data)"},
+	{"timezone", "scheduler.timezone", "IANA `name` of the time zone for jobs without one (default UTC)"},
 	{"scheduler-token", "scheduler.token", "`token` that callers of the scheduler must present"},
-	{openFlag, "open", "`true` asks its callers for no token (default false)"},
+	{openFlag, "open", "`true` requires no token from callers (default false)"},
 }
 
 func (a *app) schedulerCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scheduler",
-		Short: "Run a scheduler that stands alone and submits its jobs to a director",
-		Long: "Run a scheduler that stands alone: it submits the jobs of its configuration to a director, which may be on\n" +
-			"another host. A director has a scheduler of its own; this one is for jobs that are kept elsewhere. What it\n" +
-			"fired it remembers in --data. Two of them with the same jobs and the same --token make one task of an instant.",
+		Short: "Run a standalone scheduler that submits its jobs to a director",
+		Long: "Run a standalone scheduler: it submits the jobs of its configuration to a director, which may be on another\n" +
+			"host. A director has a scheduler of its own; this one is for jobs that are kept elsewhere. It records what it\n" +
+			"fired in --data. Two schedulers with the same jobs and the same --token make one task per instant.",
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
 			"  signalbox scheduler trigger nightly-maintenance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -148,7 +148,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 func (a *app) triggerJobCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trigger JOB",
-		Short: "Fire a job of the scheduler that stands alone and that you run here",
+		Short: "Fire a job of the standalone scheduler that you run here",
 		RunE: run(func(ctx context.Context, args []string) error {
 			home := config.Home(a.io.Env)
 			local, err := readDirectorFile(config.SchedulerFile(home))
@@ -157,7 +157,7 @@ func (a *app) triggerJobCmd() *cobra.Command {
 			}
 			if local.URL == "" {
 				return failure(exitUnreachable, "unreachable", "no scheduler of yours runs here").
-					withHint("signalbox scheduler starts one; signalbox schedules trigger is for those of a director")
+					withHint("signalbox scheduler starts one; signalbox schedules trigger fires a director's schedules")
 			}
 			token := ""
 			if local.TokenFile != "" {

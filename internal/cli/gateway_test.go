@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// tools is a gateway whose tools answer as their names say. Where it is in trouble a
-// server has failed, and calls wait.
+// tools is a gateway whose tools answer as their names say. With trouble set, a server
+// has failed and calls wait.
 type tools struct{ trouble atomic.Bool }
 
 func (*tools) OnCall(func()) {}
@@ -109,7 +109,7 @@ func (*tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) 
 	return gateway.Result{}, signalbox.Errorf(signalbox.Code(c.Tool), "it is as it is") // the name is an error
 }
 
-// toolTasks are tasks of tools, whose ids are noted by the director.
+// toolTasks are tool tasks whose ids the director records.
 type toolTasks struct {
 	*apitest.ToolTasks
 	d *director
@@ -135,8 +135,8 @@ func (d *director) answerTool(id, text string) {
 	d.tasks.Results[id] = gateway.Result{Content: data}
 }
 
-// plans is a scheduler whose schedules submit their tasks when they are fired by hand.
-// The firing of one named held waits until its executions are listed.
+// plans is a scheduler whose schedules submit their tasks when they are triggered by hand.
+// The firing of the schedule named held waits until its executions are listed.
 type plans struct {
 	*apitest.Schedules
 	d *director
@@ -164,7 +164,7 @@ func (p *plans) Runs(ctx context.Context, id string, limit int) ([]signalbox.Sch
 }
 
 // addSchedule adds a schedule whose last run ended as given; disabled and overdue are
-// states of the schedule itself. The task of an earlier run is the newest there is.
+// states of the schedule itself. The task of an earlier run is the newest task.
 func (d *director) addSchedule(name, last string) {
 	at := noon.Add(-22 * time.Hour)
 	s := signalbox.Schedule{

@@ -36,7 +36,7 @@ func (a *app) historyCmd() *cobra.Command {
 	f.StringVarP(&opts.Text, "text", "q", "", "only with this `text` in the prompt's first line")
 	f.StringVar(&opts.Since, "since", "", "only ended since this `time`, RFC 3339 or an age such as 2h")
 	f.StringVar(&opts.Until, "until", "", "only ended until this `time`, RFC 3339 or an age such as 2h")
-	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	f.StringVar(&opts.Before, "before", "", "continue from this `cursor`: next in an earlier answer")
 	f.IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.History, error) {
 		all := api.History{Tasks: []api.Task{}}
@@ -51,7 +51,7 @@ func (a *app) historyCmd() *cobra.Command {
 		lines(a, all.Tasks, "No ended tasks.", all.Next, func(t api.Task) string {
 			text := t.PromptPreview
 			if t.Tool != "" && t.State != "completed" && t.Message != "" {
-				text += ": " + firstLine(t.Message) // the only place for a tool task's error
+				text += ": " + firstLine(t.Message) // a tool task's error is shown nowhere else
 			}
 			return fmt.Sprintf("%s  %s [%s] %s%s", a.formatTimePtr(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(stateWithReason(t.State, t.Reason))), ranBy(t), clean(text))
 		})
@@ -68,8 +68,8 @@ func checkLimit(limit *int) runFunc {
 	}
 }
 
-// readPages reads pages until there are limit tasks, or all of them for 0. read
-// gets the page size and the cursor, and returns the number of tasks so far.
+// readPages reads pages until there are limit tasks, or all if limit is 0. read gets
+// the page size and the cursor, and returns the number of tasks so far.
 func readPages(limit int, read func(want int, after string) (have int, next string, err error)) error {
 	for have, after := 0, ""; ; {
 		want := maxPage
@@ -92,7 +92,7 @@ func stateWithReason(state, reason string) string {
 	return state + ": " + reason
 }
 
-// ranBy is the agent of a task and its duration, if it ran.
+// ranBy returns the agent of a task and the duration of its run, if it ran.
 func ranBy(t api.Task) string {
 	if t.Agent == "" || t.StartedAt == nil || t.EndedAt == nil {
 		return ""
@@ -108,15 +108,15 @@ func (a *app) activitiesCmd() *cobra.Command {
 	var opts client.ActivitiesOptions
 	cmd := &cobra.Command{
 		Use:   "activities [ID]",
-		Short: "List what was done, or one activity with the tree below it",
-		Long: "List what was done, newest first. With ID, which is a task's, show it with all that its execution called\n" +
-			"for, and so on.",
+		Short: "List the activities, or show one with the tree below it",
+		Long: "List the activities, newest first. With the ID of a task, show its activity with all activities that its\n" +
+			"execution started, and theirs in turn.",
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			if len(args) == 1 {
 				return printed(a, func(root api.Activity) { a.activityBranch(root, 0) })(taskArg((*client.Client).Activity)(ctx, c, args))
 			}
 			return printed(a, func(page api.Activities) {
-				lines(a, page.Activities, "Nothing was done.", page.Next, func(x api.Activity) string { return a.clock(x.CreatedAt) + "  " + a.activityText(x) })
+				lines(a, page.Activities, "No activities.", page.Next, func(x api.Activity) string { return a.clock(x.CreatedAt) + "  " + a.activityText(x) })
 			})(c.Activities(ctx, opts))
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cli"
 )
 
-// An import that fails names no new ids: no task has them.
+// A failed import prints no new ids: no task has them.
 func TestAnImportThatFailsNamesNoIDs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".tasksQueue")
 	if err := os.WriteFile(file, []byte(`[{"id":"a1","toolName":"draw","status":"pending","createdAt":"2026-03-01T12:00:00Z"}]`), 0o600); err != nil {

@@ -16,11 +16,11 @@ func (a *app) landCmd() *cobra.Command {
 	var pr, drop bool
 	cmd := &cobra.Command{
 		Use:   "land ID",
-		Short: "Land what a completed task did in its worktree on a branch",
-		Long: "Land what a completed task did in its worktree on a branch. Work that conflicts, or fails its checks there, goes back\n" +
-			"to its conversation; what that cannot mend needs you. Without --onto it lands on the branch that the worktree was made\n" +
-			"from; what has not landed is tried again as before. With --wait the command ends when it has landed, or fails when it\n" +
-			"needs you.",
+		Short: "Land the work of a completed task on a branch",
+		Long: "Land the work that a completed task did in its worktree on a branch. If the work conflicts there or fails its checks,\n" +
+			"it goes back to its conversation; if the conversation cannot fix it, it needs you. Without --onto it lands on the\n" +
+			"branch that the worktree was made from; a landing that failed before is tried again with its settings. With --wait\n" +
+			"the command waits until the work has landed, and fails if it needs you.",
 		Example: "  signalbox land k2m9 --onto main --wait",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
@@ -28,7 +28,7 @@ func (a *app) landCmd() *cobra.Command {
 				return err
 			}
 			if pr && req.Onto != "" || drop && (pr || wait.on || req != (api.LandRequest{})) {
-				return usage("--pr goes without --onto, and --drop without any other")
+				return usage("--pr excludes --onto, and --drop excludes all other flags")
 			}
 			if pr {
 				req.Onto = "pr"
@@ -63,8 +63,8 @@ func (a *app) landCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&req.Onto, "onto", "", "the `branch` (default: the one that the worktree was made from)")
-	f.Var(newChoice(&req.Method, "", "rebase", "squash"), "method", "rebase: each commit of the work becomes one of the branch; squash: all of it becomes one (default: as the agent is configured)")
-	f.BoolVar(&req.FastForward, "fast-forward", false, "a clean checkout of the branch goes forward with it")
+	f.Var(newChoice(&req.Method, "", "rebase", "squash"), "method", "rebase: each commit of the work becomes a commit of the branch; squash: all of them become one (default: as the agent is configured)")
+	f.BoolVar(&req.FastForward, "fast-forward", false, "also fast-forward a clean checkout of the branch")
 	f.BoolVar(&pr, "pr", false, "push the work, and open a pull request")
 	f.BoolVar(&drop, "drop", false, "give up what has not landed")
 	f.BoolVar(&wait.on, "wait", false, "wait until it has landed, or needs you")
@@ -72,10 +72,10 @@ func (a *app) landCmd() *cobra.Command {
 	return cmd
 }
 
-// landingPoll is how often a landing is asked for.
+// landingPoll is the interval at which a landing is polled.
 const landingPoll = 500 * time.Millisecond
 
-// awaitLanding returns a landing that is under way no more.
+// awaitLanding waits until a landing is no longer under way.
 func (a *app) awaitLanding(ctx context.Context, c *client.Client, l api.Landing) (api.Landing, error) {
 	tick := time.NewTicker(landingPoll)
 	defer tick.Stop()
@@ -105,7 +105,7 @@ func (a *app) landingText(l api.Landing) { a.say("%s: %s.", l.QueueID, clean(l.T
 func (a *app) landingsCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "landings",
-		Short: "List work on its way to a branch, and what needs you there",
+		Short: "List work that is landing on a branch, and landings that need you",
 		Args:  cobra.NoArgs,
 		RunE: a.ask(func(ctx context.Context, c *client.Client, _ []string) error {
 			return printed(a, a.landingRows)(c.Landings(ctx))
@@ -115,7 +115,7 @@ func (a *app) landingsCmd() *cobra.Command {
 
 func (a *app) landingRows(all api.Landings) {
 	if len(all.Landings) == 0 {
-		a.say("Nothing is to land.")
+		a.say("No landings.")
 		return
 	}
 	rows := make([][]string, len(all.Landings))

@@ -51,18 +51,18 @@ func (a *app) sessionsCmd() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List the conversations of the agents, the last used first",
-		Long: "List the conversations of the agents, the last used first. A chat goes on with the current one of its\n" +
-			"agent, which is marked with a star.",
+		Short: "List the conversations of the agents, last used first",
+		Long: "List the conversations of the agents, last used first. A chat continues the current conversation of its agent,\n" +
+			"which is marked with a star.",
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Agent, "agent", "", "only conversations of this `agent`")
-	f.StringVar(&opts.Source, "source", "", "only those begun from this `source`: web, scheduler, cli, agent, user or api")
-	f.StringVar(&opts.Owner, "owner", "", "only those begun by this `owner`, such as user:ID or agent:NAME")
-	f.BoolVar(&all, "all", false, "also those that were put away or are gone")
+	f.StringVar(&opts.Source, "source", "", "only those started from this `source`: web, scheduler, cli, agent, user or api")
+	f.StringVar(&opts.Owner, "owner", "", "only those started by this `owner`, such as user:ID or agent:NAME")
+	f.BoolVar(&all, "all", false, "also those that are archived or gone")
 	pageFlags(f, &opts.Before, &opts.Limit, "conversations")
 	cmd.AddCommand(
-		a.sessionCmd("archive ID", "Put a conversation away: chats no longer go on with it", a.completeArg(sessionIDs("active", true)), (*client.Client).ArchiveSession),
+		a.sessionCmd("archive ID", "Archive a conversation: chats no longer continue it", a.completeArg(sessionIDs("active", true)), (*client.Client).ArchiveSession),
 		a.sessionCmd("restore ID", "Make a conversation the current one of its agent again", a.completeArg(sessionIDs("all", false)), (*client.Client).RestoreSession),
 	)
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Sessions, error) {
@@ -92,8 +92,8 @@ func (a *app) sessionCmd(use, short string, complete completer, do func(*client.
 	})
 }
 
-// sessionIDs completes conversations in a state, with or without the current ones
-// of their agents.
+// sessionIDs completes conversations in a state, with or without the agents' current
+// ones.
 func sessionIDs(state string, current bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) []string {
 		page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
@@ -106,28 +106,28 @@ func sessionIDs(state string, current bool) func(context.Context, *client.Client
 	}
 }
 
-const queueArg = "QUEUE is work, pool:KIND, agent:NAME, or commands or calls for tools' tasks; without it all queues are meant."
+const queueArg = "QUEUE is work, pool:KIND, agent:NAME, or commands or calls for tool tasks; without QUEUE the command applies to all."
 
 func (a *app) pauseCmd() *cobra.Command {
 	var req api.PauseRequest
 	var length durationFlag
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
-		Short: "Let a queue, or all, hand out nothing",
-		Long: "Let a queue hand out nothing. What runs goes on, and tasks can still be submitted.\n" +
-			"A pause of agent:NAME drains that agent: it takes from no queue, its isolated executions apart.\n" + queueArg,
+		Short: "Pause a queue, or all of them",
+		Long: "Pause a queue: its tasks do not start. Running tasks go on, and tasks can still be submitted.\n" +
+			"Pausing agent:NAME drains that agent: it takes tasks from no queue, except for isolated executions.\n" + queueArg,
 		ValidArgsFunction: a.completeArg(queueNames),
 	}
-	yes := cmd.Flags().Bool("yes", false, "do not ask, at a terminal, before all queues are paused")
+	yes := cmd.Flags().Bool("yes", false, "do not ask for confirmation at a terminal before all queues are paused")
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "`text` that others see")
-	cmd.Flags().Var(&length, "for", "resume by itself after this long (default: when someone says so)")
+	cmd.Flags().Var(&length, "for", "resume automatically after this long (default: when someone resumes it)")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (none api.Paused, err error) {
 		req.Queue, req.Seconds = firstArg(args), length.seconds()
 		if err := a.checkQueue(ctx, c, req.Queue); err != nil {
 			return none, err
 		}
 		if req.Queue == "" {
-			if err := a.confirmAtTerminal(ctx, *yes, "Every queue is paused. Pause?"); err != nil {
+			if err := a.confirmAtTerminal(ctx, *yes, "Pause all queues?"); err != nil {
 				return none, err
 			}
 		}
@@ -138,12 +138,12 @@ func (a *app) pauseCmd() *cobra.Command {
 func (a *app) resumeCmd() *cobra.Command {
 	return action(a, &cobra.Command{
 		Use:               "resume [QUEUE]",
-		Short:             "Let a queue, or all, go on",
-		Long:              "Let a queue go on that was paused, or with no queue all that are.\n" + queueArg,
+		Short:             "Resume a paused queue, or all of them",
+		Long:              "Resume a paused queue, or all that are paused.\n" + queueArg,
 		ValidArgsFunction: a.completeArg(queueNames),
 	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Paused, error) {
 		got, err := c.Resume(ctx, firstArg(args))
-		for _, p := range got.Paused { // without a queue, resume those of single queues, too
+		for _, p := range got.Paused { // without a queue, also resume the pauses of single queues
 			if err == nil && len(args) == 0 && p.Queue != "" {
 				got, err = c.Resume(ctx, p.Queue)
 			}

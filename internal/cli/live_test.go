@@ -36,7 +36,7 @@ func (s *outputBuffer) String() string {
 	return s.text.String()
 }
 
-// waitFor waits until a text was written.
+// waitFor waits until a text has been written.
 func (s *outputBuffer) waitFor(t *testing.T, text string) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -55,7 +55,7 @@ func (s *outputBuffer) waitFor(t *testing.T, text string) {
 	}
 }
 
-// program is a run of the command line beside the test.
+// program is a run of the command line, concurrent with the test.
 type program struct {
 	out, err  *outputBuffer
 	interrupt context.CancelFunc

@@ -18,11 +18,11 @@ func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print the log of a task",
-		Long: "Print the log of a task, as far as it is kept: the director has its last 128 KiB. With --whole it comes from the agent,\n" +
-			"which has up to 64 MiB of the last attempt. On a terminal only colours of its escape sequences pass.",
+		Long: "Print the log of a task, as far as it is kept: the director keeps the last 128 KiB. With --whole the log comes from\n" +
+			"the agent, which keeps up to 64 MiB of the last attempt. On a terminal all escape sequences except colours are removed.",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if whole && cmd.Flags().Changed("follow") {
-				return usage("--whole: the whole log is printed as far as it is there; leave out --follow")
+				return usage("--whole prints the log up to now: leave out --follow")
 			}
 			if after < 0 {
 				return usage("--after: want 0 or more bytes, got %d", after)
@@ -38,15 +38,15 @@ func (a *app) logsCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
-	follow := cmd.Flags().BoolP("follow", "f", false, "go on as it is written, until the task has ended; with --json a document a line")
-	cmd.Flags().BoolVar(&whole, "whole", false, "the whole log, from the agent")
-	cmd.Flags().Int64Var(&after, "after", 0, "leave out this many `bytes` of its beginning")
+	follow := cmd.Flags().BoolP("follow", "f", false, "continue as the log is written, until the task has ended; with --json one document per line")
+	cmd.Flags().BoolVar(&whole, "whole", false, "print the whole log, from the agent")
+	cmd.Flags().Int64Var(&after, "after", 0, "skip this many `bytes` at the beginning")
 	return a.follow(cmd, follow, func(ctx context.Context, c *client.Client, args []string) error {
 		return a.followLog(ctx, c, args[0], after)
 	})
 }
 
-// readLog prints the log so far. A long log needs several requests.
+// readLog prints the log up to now. A long log needs several requests.
 func (a *app) readLog(ctx context.Context, c *client.Client, part string, after int64, read func(ctx context.Context, id string, after int64) (api.Output, error)) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *app) followLog(ctx context.Context, c *client.Client, part string, afte
 	})
 }
 
-// tailBytes is how much of a printed log is kept: the maximum size of a result.
+// tailBytes is how much of the printed log is remembered: the maximum size of a result.
 const tailBytes = 1 << 20
 
 // liveLog prints a task's log while it runs.
@@ -134,7 +134,7 @@ func (w *waiter) startLiveLog(ctx context.Context) *liveLog {
 	return l
 }
 
-// finish waits for the rest of the log and returns its last part.
+// finish waits for the rest of the log and returns the end of it.
 func (l *liveLog) finish(ctx context.Context) string {
 	if l == nil {
 		return ""

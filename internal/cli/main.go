@@ -24,15 +24,15 @@ type IO struct {
 	// Env looks up an environment variable, Dir is the working folder.
 	Env func(string) (string, bool)
 	Dir string
-	// InTTY, OutTTY and ErrTTY: the stream is a terminal. Columns is its width, 0
-	// if unknown.
+	// InTTY, OutTTY and ErrTTY report whether the stream is a terminal. Columns is
+	// its width, 0 if unknown.
 	InTTY          bool
 	OutTTY, ErrTTY bool
 	Columns        int
 	Now            func() time.Time
 	// After is time.After, which tests replace.
 	After func(time.Duration) <-chan time.Time
-	// TTY is the terminal of In and Out; nil if they are not a terminal.
+	// TTY is the terminal behind In and Out, nil if they are not a terminal.
 	TTY TTY
 }
 
@@ -51,8 +51,8 @@ func System() IO {
 	return world
 }
 
-// Main runs a command, args without the program's name, and returns the exit
-// code. The end of ctx is an interrupt: it stops a role, and detaches a command from
+// Main runs a command and returns the exit code. args are without the program's
+// name. The end of ctx is an interrupt: it stops a role, and detaches a command from
 // the task that it waits for.
 func Main(ctx context.Context, args []string, io IO, r roles.Roles) int {
 	setDefaults(&io)
@@ -133,8 +133,8 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "signalbox",
 		Short: "One durable queue in front of every AI agent",
-		Long: "Signalbox is one durable queue in front of every AI agent: it lets one task into a slot of an agent\n" +
-			"at a time, holds the rest in line, and says to each how long.",
+		Long: "Signalbox is one durable queue in front of every AI agent: each slot of an agent runs one task at a time,\n" +
+			"the others wait in line, and each of them knows how long.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -149,11 +149,11 @@ func (a *app) root() *cobra.Command {
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for signalbox")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	f := root.PersistentFlags()
-	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one of yours that runs here)")
+	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else your director on this host)")
 	f.StringVar(&a.token, "token", "", "the director's `token`, which every user of this host sees in the list of processes (better: --token-file, env SIGNALBOX_TOKEN)")
-	f.StringVar(&a.tokenFile, "token-file", "", "`file`, mode 0600, with the director's token (env SIGNALBOX_TOKEN_FILE; else that of the one that runs here)")
-	f.StringVar(&a.config, "config", "", "configuration `file` (for roles such as up and director else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
-	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one a line for streams")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file`, mode 0600, with the director's token (env SIGNALBOX_TOKEN_FILE; else that of your director on this host)")
+	f.StringVar(&a.config, "config", "", "configuration `file` (default for roles such as up and director: ./signalbox.yaml, else ~/.signalbox/config.yaml)")
+	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one per line for streams")
 	f.Var(newChoice(&a.color, "auto", "auto", "always", "never"), "color", "colours: auto, always or never (env NO_COLOR, TERM=dumb)")
 	for _, group := range []struct {
 		id, title string
@@ -225,16 +225,16 @@ var exitCodes = []struct {
 }{
 	{exitOK, "done"},
 	{exitError, "error"},
-	{exitUsage, "usage: a command, flag, argument or configuration that is wrong"},
+	{exitUsage, "usage: a wrong command, flag, argument or configuration"},
 	{exitNotFound, "not found"},
 	{exitNotAllowed, "not allowed"},
 	{exitConflict, "conflict: not possible in this state"},
-	{exitQueueFull, "the queue, or a tool's, is full, or the agent busy and the caller does not wait"},
+	{exitQueueFull, "the queue or a tool queue is full, or the agent is busy and the caller does not wait"},
 	{exitUnreachable, "the director cannot be reached, or is stopping"},
-	{exitWarnings, "doctor found nothing that fails, but something to be looked at"},
+	{exitWarnings, "doctor found warnings, but no failure"},
 	{exitFailed, "the task that was waited for, or the tool that was called, failed"},
 	{exitCancelled, "the task that was waited for was cancelled"},
-	{exitLost, "the task that was waited for was lost or timed out, or the call of a tool timed out or lost its server"},
+	{exitLost, "the task that was waited for was lost or timed out, or the tool call timed out or lost its server"},
 	{exitWaitOver, "the wait ended; the task goes on"},
 	{exitDetached, "interrupted; a task that was waited for goes on"},
 }

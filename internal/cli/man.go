@@ -159,8 +159,8 @@ func paragraphs(b *strings.Builder, text string) {
 
 var roffSigns = strings.NewReplacer(`\`, `\(rs`, "-", `\-`, "`", `\(ga`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
-// roff escapes a text for man: no line is a request, and text copied from the page
-// is the original.
+// roff escapes a text for man: no line is taken as a request, and text copied from
+// the page equals the original.
 func roff(text string) string {
 	lines := strings.Split(roffSigns.Replace(text), "\n")
 	for i, l := range lines {

@@ -52,7 +52,7 @@ func TestPromptsAreUTF8(t *testing.T) {
 	}
 }
 
-// Without a queue, resume resumes all that are paused.
+// Without a queue, resume resumes all paused queues.
 func TestResumeWithoutAQueueResumesAll(t *testing.T) {
 	f := newDirector(t)
 	f.pause("", "agent:coder", "pool:claude")
@@ -68,8 +68,8 @@ func TestResumeWithoutAQueueResumesAll(t *testing.T) {
 	}
 }
 
-// A misspelt kind or agent is an error that names the nearest; one that may
-// come later is not.
+// A misspelt kind or agent is an error that suggests the nearest one. A name that may
+// register later is no error.
 func TestMisspeltNames(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -78,7 +78,7 @@ func TestMisspeltNames(t *testing.T) {
 	}{
 		{[]string{"submit", "x", "--kind", "cluade"}, 2, "did you mean claude?"},
 		{[]string{"submit", "x", "--kind", "codex"}, 0, ""},
-		{[]string{"submit", "x", "--kind", "gardener"}, 0, "waits until one comes"},
+		{[]string{"submit", "x", "--kind", "gardener"}, 0, "wait until one registers"},
 		{[]string{"pause", "agent:codre"}, 2, "did you mean coder?"},
 		{[]string{"pause", "agent:nobody"}, 2, `there is no agent "nobody"`},
 		{[]string{"pause", "pool:cluade"}, 2, "did you mean claude?"},
@@ -138,7 +138,7 @@ func TestRemovingARunningAgent(t *testing.T) {
 	}
 }
 
-// --wait-timeout bounds the wait of a chat, as that of submit, and ends no task.
+// --wait-timeout limits the wait of a chat, as it does for submit, and ends no task.
 func TestWaitTimeoutOfAChat(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"line", "hang"} {
@@ -161,7 +161,7 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// A result that cannot be written is an error, whatever prints it.
+// A result that cannot be written is an error in every command.
 func TestResultThatCannotBeWrittenFails(t *testing.T) {
 	f := withThings(t)
 	f.seed("waits", "echo hello")

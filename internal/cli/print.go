@@ -113,8 +113,8 @@ func opt(format, text string) string {
 	return fmt.Sprintf(format, clean(text))
 }
 
-// clean makes untrusted text safe for a line on a terminal: without control
-// characters and those that reorder text.
+// clean makes untrusted text safe for a line on a terminal: it replaces control
+// characters and characters that reorder text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if hostile(r) {
@@ -184,7 +184,7 @@ func stateColour(state string) string {
 		return red
 	case "cancelled", "cancelling", "parked":
 		return yellow
-	case "working", "dispatching", "running", "started": // the last two are states of tool tasks and activities
+	case "working", "dispatching", "running", "started": // running and started are states of tool tasks and activities
 		return bold
 	}
 	return ""
@@ -261,8 +261,8 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%d%s", n, suffix)
 }
 
-// progress is standard error with a last line that is redrawn. A note, from any
-// goroutine, clears that line first.
+// progress is standard error with a last line that is redrawn. A note clears that
+// line first. It is safe for concurrent use.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -364,8 +364,8 @@ func eta(e *api.ETA) string {
 	return fmt.Sprintf("about %d–%d %s", low, high, unit)
 }
 
-// behind names the task that a task waits for and how long it has run. Errors are
-// ignored: it is only progress.
+// behind names the task that a task waits for, and how long that has run. It ignores
+// errors: this is only progress.
 func (w *waiter) behind(ctx context.Context, task api.Task) string {
 	why, err := w.c.Why(ctx, task.QueueID)
 	if err != nil {

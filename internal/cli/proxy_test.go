@@ -19,16 +19,16 @@ import (
 type proxy struct {
 	*httptest.Server
 	routes *http.ServeMux
-	seen   func(route string, r *http.Request, written []byte) // is told what was written, before it is sent
+	seen   func(route string, r *http.Request, written []byte) // called with what was written, before it is sent
 
 	mu       sync.Mutex
 	handler  http.Handler
 	answers  map[string]http.HandlerFunc // by route, instead of the director's
-	lose     map[string]int              // by route: how many replies are still to be lost
+	lose     map[string]int              // by route: how many more replies get lost
 	sent     []request
-	watched  map[string]bool // ids whose events somebody has subscribed to
-	end      func()          // of the newest cancel, which waits 5 s for the agent's word, or live stream
-	pageSize string          // at most so many rows on a page of the audit log and of schedules
+	watched  map[string]bool // ids whose events a client has subscribed to
+	end      func()          // ends the newest cancel, which waits 5 s for the agent's reply, or live stream
+	pageSize string          // page size of the audit log and of schedules
 }
 
 // request is a request as it arrived.
@@ -52,7 +52,7 @@ func (p *proxy) start(t testing.TB) {
 	t.Cleanup(p.stop)
 }
 
-// startAt listens again at the address of before.
+// startAt listens again at the previous address.
 func (p *proxy) startAt(t testing.TB, addr string) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *proxy) serve(h http.Handler) {
 	p.handler = h
 }
 
-// answer has the proxy answer a route instead of the director; nil: no longer.
+// answer has the proxy answer a route instead of the director; nil ends that.
 func (p *proxy) answer(route string, h http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,14 +119,14 @@ func (p *proxy) requests(route string) (list []request) {
 	return list
 }
 
-// subscribed notes that somebody has subscribed to the events of a task.
+// subscribed records that a client has subscribed to the events of a task.
 func (p *proxy) subscribed(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watched[id] = true
 }
 
-// once reports whether somebody has subscribed to the events of a task, the first time.
+// once reports, the first time only, that a client has subscribed to the events of a task.
 func (p *proxy) once(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +179,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, route string) {
 	}
 }
 
-// tap shows what is written to a response.
+// tap copies what is written to a response.
 type tap struct {
 	http.ResponseWriter
 	saw func([]byte)

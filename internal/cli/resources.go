@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// needsOf reads --need NAME or NAME=N, each resource once.
+// needsOf parses the values of --need, NAME or NAME=N, with each resource at most once.
 func needsOf(flags []string) (map[string]int, error) {
 	if len(flags) == 0 {
 		return nil, nil
@@ -50,13 +50,13 @@ func (a *app) resourcesCmd() *cobra.Command {
 		Use:   "resources",
 		Short: "Show the resources that tasks need, and which runs hold them",
 		Long: `Show the resources that the director's configuration lists, such as a staging database or ports, and which runs hold
-them; then the folders in which runs work, one at a time, and the branches onto which tasks land. signalbox submit
---need NAME=N has a task wait until so many units are free; its run holds them until its end.`,
+them. Then come the folders in which one run works at a time, and the branches onto which tasks land. With signalbox
+submit --need NAME=N a task waits until N units are free; its run holds them until it ends.`,
 		Example: `  signalbox resources
   signalbox submit --need staging-db --need port=2 "Run the integration tests"`,
 	}
 	return query(a, cmd, noArg((*client.Client).Resources), func(all api.Resources) {
-		list(a, all.Resources, "Nothing is held, and the section resources of the director's configuration lists nothing.",
+		list(a, all.Resources, "Nothing is held, and the section resources of the director's configuration is empty.",
 			[]string{"KIND", "NAME", "FREE", "WAITING", "HELD BY"}, func(v *api.Resource) []string {
 				var holders []string
 				for _, h := range v.Holders {

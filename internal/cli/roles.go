@@ -31,15 +31,15 @@ const (
 
 var serverFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
-	{"data", "data", "`folder` of store, keys and logs (default ~/.signalbox/data)"},
+	{"data", "data", "`folder` for the store, keys and logs (default ~/.signalbox/data)"},
 	{"store", "store", "`store`: sqlite:[FILE], postgres://…, redis://… or memory: (default sqlite:, a file in --data)"},
-	{"instance", "instance", "`name` of this director among those over one store (default host-port)"},
-	{"advertise", "advertise", "`URL` under which the other directors reach this one (default: where it listens)"},
+	{"instance", "instance", "`name` of this director among those that share a store (default host-port)"},
+	{"advertise", "advertise", "`URL` at which the other directors reach this one (default: where it listens)"},
 	{"discover", "discover", "`ports` of this host on which to look for agents, such as 9000-9010 (default off)"},
-	{openFlag, "open", "`true` asks nobody for a token: every program and user of this host may do everything (default false)"},
-	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
-	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
-	{terminalFlag, "terminal", "`true` lets those with the right open terminals at agents that offer them (default false)"},
+	{openFlag, "open", "`true` requires no token: every program and user of this host may do everything (default false)"},
+	{"grace", "grace", "how long a stop waits for running tasks: a `duration` (default 30s)"},
+	{"on-shutdown", "on_shutdown", "`what` happens to tasks that still run at a stop: leave (default) or stop"},
+	{terminalFlag, "terminal", "`true` lets users with the scope terminal open terminals at agents that offer them (default false)"},
 }
 
 var logFlags = []keyFlag{
@@ -47,28 +47,28 @@ var logFlags = []keyFlag{
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
-// childFlags are the flags of an agent that signalbox up has, too.
+// childFlags are the flags of an agent that signalbox up also has.
 var childFlags = []keyFlag{
 	{"workdir", "agent.workdir", "`folder` in which tasks run (default: the current one)"},
 	{"workspace", "agent.workspace", "`where` tasks work: folder (default); worktree: a git worktree for each conversation; clone: one of workspace.repo"},
-	{"slots", "agent.slots", "`number` of tasks side by side (default 1)"},
-	{"isolated-slots", "agent.isolated_slots", "`number` of isolated tasks beside them, for the bypass (default 4)"},
-	{"model", "agent.model", "`model` of tasks that name none (default: the CLI's own)"},
-	{"timeout", "agent.timeout", "`duration` limit of tasks that name none (default 30m)"},
-	{"permission-mode", "agent.permission_mode", "`mode`: what the CLI may do unasked (default: the safest that works)"},
+	{"slots", "agent.slots", "`number` of tasks at the same time (default 1)"},
+	{"isolated-slots", "agent.isolated_slots", "`number` of additional isolated tasks, for the bypass (default 4)"},
+	{"model", "agent.model", "`model` for tasks that name none (default: the CLI's own)"},
+	{"timeout", "agent.timeout", "limit for tasks that set none: a `duration` (default 30m)"},
+	{"permission-mode", "agent.permission_mode", "`mode`: what the CLI may do without asking (default: the safest that works)"},
 }
 
 var agentFlags = []keyFlag{
 	{"name", "agent.name", "`name` of the agent (default: its kind)"},
 	{"kind", "agent.kind", "`kind`: claude, codex, opencode, command, llm or demo (default: the CLI found here); also --runner"},
 	{"addr", "agent.addr", "`host:port` to listen on (default 127.0.0.1:9000)"},
-	{pullFlag, "agent.pull", "`true`: listen nowhere, and ask the director for tasks: for agents behind NAT (default false)"},
-	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
-	{"account", "agent.account", "`name` of the account that its runs spend (default: made of kind and login)"},
-	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
+	{pullFlag, "agent.pull", "`true`: do not listen, poll the director for tasks, for agents behind NAT (default false)"},
+	{"data", "data", "`folder` for records and logs (default ~/.signalbox/data)"},
+	{"account", "agent.account", "`name` of the account that its runs use (default: derived from kind and login)"},
+	{"home", "agent.home", "`folder` to use as HOME of the CLI (default: yours)"},
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
-	{"agent-token", "agent.token", "`token` that callers of the agent must present (default: one that it makes; better: SIGNALBOX_AGENT_TOKEN)"},
-	{openFlag, "open", "`true` asks its callers for no token, where none is given (default false)"},
+	{"agent-token", "agent.token", "`token` that callers of the agent must present (default: a generated one; better: SIGNALBOX_AGENT_TOKEN)"},
+	{openFlag, "open", "`true` requires no token from callers unless one is given (default false)"},
 }
 
 // serverLists are repeatable flags of a server.
@@ -78,10 +78,10 @@ var serverLists = []keyFlag{
 
 // listFlags are repeatable flags of an agent.
 var listFlags = []keyFlag{
-	{"other-director", "agent.directors", "`URL` of a further director over the same store, with --pull; repeatable"},
-	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
+	{"other-director", "agent.directors", "`URL` of another director that shares the store, with --pull; repeatable"},
+	{"arg", "agent.args", "additional `argument` for the CLI; repeatable"},
 	{"project-root", "agent.project_roots", "`folder` in which a task's project must lie; repeatable (default: --workdir)"},
-	{"task-env", "agent.task_env", "`name` of a variable that tasks of others than admins may set, such as CALENDAR_*; repeatable"},
+	{"task-env", "agent.task_env", "`name` of a variable that tasks of non-admins may set, such as CALENDAR_*; repeatable"},
 	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
 }
 
@@ -188,10 +188,9 @@ func (a *app) agentCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent [-- COMMAND ARG...]",
 		Short: "Run an agent and register it with the director",
-		Long: "Run an agent and register it with the director. What stands after -- is the command of an agent of kind\n" +
-			"command, a template in which {prompt} and the like stand for parts of the task.\n\n" +
-			"The director connects to the agent. With --pull it is the other way round: the agent listens nowhere, and asks\n" +
-			"the director for its tasks.",
+		Long: "Run an agent and register it with the director. After -- stands the command of an agent of kind command: a\n" +
+			"template in which {prompt} and the like are replaced by parts of the task.\n\n" +
+			"The director connects to the agent. With --pull the agent does not listen, but polls the director for its tasks.",
 		Example: "  signalbox agent --kind claude --workdir ~/src/shop\n" +
 			"  signalbox agent --name tests --slots 4 -- ./run-tests.sh {prompt}\n" +
 			"  signalbox agent --name basement --pull --director https://signalbox.example -- ./report.sh {prompt}",
@@ -251,14 +250,14 @@ func (a *app) demoCmd() *cobra.Command {
 	pace := durationFlag(4 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Look around: three demo agents, two tool queues, and work for them",
-		Long: "Look around, without an account, a database or a key. A director starts on this host alone, with three demo agents\n" +
-			"(researcher, coder, writer), two tool queues (browser with 2 slots, github with 1), a schedule, and a gentle stream\n" +
-			"of tasks. The address of the dashboard is printed; signalbox top and the other commands find it by themselves.\n\n" +
-			"Its data lies in a folder of its own below the temporary folder, and goes when the demo ends. One that was killed is\n" +
-			"found again by the next, which says what it recovered.\n\n" +
-			"Keys at a terminal: w wedges an agent, as a hung one would be: the dashboard shows the way out. u undoes that,\n" +
-			"s submits a task, q quits. Without a terminal it runs until it is told to stop.",
+		Short: "Run a demo: three agents, two tool queues, and work for them",
+		Long: "Run a demo, without an account, a database or a key. A director starts on this host alone, with three demo agents\n" +
+			"(researcher, coder, writer), two tool queues (browser with 2 slots, github with 1), a schedule, and a slow stream\n" +
+			"of tasks. The demo prints the address of the dashboard; signalbox top and the other commands find it by themselves.\n\n" +
+			"Its data is in a folder of its own in the temporary folder, and is removed when the demo ends. After a demo was\n" +
+			"killed, the next one takes over its data and says what it recovered.\n\n" +
+			"Keys at a terminal: w makes an agent hang, and the dashboard shows what to do about it; u undoes that, s submits a\n" +
+			"task, q quits. Without a terminal the demo runs until it is stopped.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pace < durationFlag(100*time.Millisecond) {
 				return usage("--pace: want 100ms or more, got %s", time.Duration(pace))
@@ -274,10 +273,10 @@ func (a *app) demoCmd() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&opts.Addr, "addr", "", "`host:port` to listen on, of the loopback address (default: the one of the demo before, else any free port)")
-	f.BoolVar(&opts.Keep, "keep", false, "leave the data in its folder at the end")
-	f.Uint64Var(&opts.Seed, "seed", 1, "`number` that decides what is submitted when")
-	f.Var(&pace, "pace", "about how long from one task to the next")
+	f.StringVar(&opts.Addr, "addr", "", "`host:port` to listen on, on a loopback address (default: that of the previous demo, else any free port)")
+	f.BoolVar(&opts.Keep, "keep", false, "keep the data folder at the end")
+	f.Uint64Var(&opts.Seed, "seed", 1, "random seed: a `number` that determines what is submitted when")
+	f.Var(&pace, "pace", "average time from one task to the next")
 	cmd.AddCommand(a.demoToolCmd())
 	return cmd
 }
@@ -290,12 +289,12 @@ func (r crlfWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// demoToolCmd is the command of the demo's tools: it waits as long as it is asked
-// to, and answers. It needs no shell.
+// demoToolCmd is the command behind the demo's tools: it waits as long as the call
+// says, and answers. It needs no shell.
 func (a *app) demoToolCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "tool",
-		Short:  "Be a tool of the demo: read a call from standard input",
+		Short:  "Act as a tool of the demo: read a call from standard input",
 		Hidden: true,
 		RunE:   run(func(ctx context.Context, _ []string) error { return a.demoTool(ctx) }),
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// safeWriter writes untrusted text to a terminal. Of the escape sequences only
-// colours pass: others could move the cursor, set the title or make the terminal
+// safeWriter writes untrusted text to a terminal. It lets only the escape sequences
+// for colours pass: others could move the cursor, set the title or make the terminal
 // send input.
 type safeWriter struct {
 	w    io.Writer
@@ -39,7 +39,7 @@ func (s *safeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// complete reports whether a text that begins with ESC has a whole sequence.
+// complete reports whether a text that begins with ESC has a complete sequence.
 func complete(s string) bool {
 	if len(s) < 2 {
 		return false
@@ -47,8 +47,8 @@ func complete(s string) bool {
 	return s[1] != '[' || strings.IndexFunc(s[2:], func(r rune) bool { return r >= 0x40 }) >= 0
 }
 
-// neutralise drops escape sequences other than colours, and replaces other
-// hostile characters by question marks. Line ends and tabs stay.
+// neutralise drops escape sequences other than colours, and replaces other hostile
+// characters with question marks. Line ends and tabs stay.
 func neutralise(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
@@ -64,7 +64,7 @@ func neutralise(text string) string {
 		switch {
 		case r == '\r' && strings.HasPrefix(text[i:], "\r\n"): // drop it
 		case r == '\r':
-			out.WriteByte('\n') // text that would overwrite the line goes on the next one
+			out.WriteByte('\n') // text that would overwrite the line goes to the next one
 		case r == '\n' || r == '\t' || !hostile(r):
 			out.WriteRune(r)
 		default:
@@ -75,8 +75,8 @@ func neutralise(text string) string {
 	return out.String()
 }
 
-// sequence is the length of the escape sequence at the start of s. Of one that is
-// not CSI it counts only ESC and the next character: the rest is harmless text.
+// sequence returns the length of the escape sequence at the start of s. For a sequence
+// that is not CSI it counts only ESC and the next character: the rest is harmless text.
 func sequence(s string) int {
 	if len(s) < 2 {
 		return 1

@@ -29,7 +29,7 @@ func TestSafeWriter(t *testing.T) {
 			t.Errorf("%q byte by byte gives %q", test.in, piecewise)
 		}
 	}
-	for _, in := range []string{"\x1b[1;31mred\x1b[0m.", "é – ✓ 漢"} { // what may pass must pass in pieces too
+	for _, in := range []string{"\x1b[1;31mred\x1b[0m.", "é – ✓ 漢"} { // allowed text must also pass in pieces
 		if got := write(in, 1); got != in {
 			t.Errorf("%q byte by byte gives %q", in, got)
 		}

@@ -17,7 +17,7 @@ import (
 
 func (a *app) schedulesCmd() *cobra.Command {
 	var opts client.SchedulesOptions
-	cmd := &cobra.Command{Use: "schedules", Short: "List the schedules, when they fire next and what their last firing came to"}
+	cmd := &cobra.Command{Use: "schedules", Short: "List the schedules, with their next and their last firing"}
 	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only those for this `agent`")
 	cmd.AddCommand(a.showScheduleCmd(), a.addScheduleCmd(), a.editScheduleCmd(), a.removeScheduleCmd(), a.enableScheduleCmd(), a.disableScheduleCmd(),
 		a.triggerScheduleCmd(), a.executionsCmd(), a.checkCronCmd())
@@ -64,7 +64,7 @@ func (a *app) lastText(s *api.Schedule) string {
 	return outcomeWords(s.LastStatus) + " " + a.since(*s.LastRunAt) + " ago"
 }
 
-// outcomeWords makes an outcome readable.
+// outcomeWords returns a readable form of an outcome.
 func outcomeWords(status string) string {
 	if what, skipped := strings.CutPrefix(status, "skipped_"); skipped {
 		return "skipped (" + strings.ReplaceAll(what, "_", " ") + ")"
@@ -97,7 +97,7 @@ func (a *app) scheduleText(s api.Schedule) {
 		timeout = ago(time.Duration(s.TimeoutSeconds) * time.Second)
 	}
 	if s.Source == "config" {
-		from = "the director's configuration: it is changed there"
+		from = "the director's configuration: change it there"
 	}
 	a.table(nonEmptyRows([][]string{
 		{"  id:", s.ID},
@@ -130,7 +130,7 @@ func checkNames(list []api.TaskCheck) string {
 	return strings.Join(names, ", ")
 }
 
-// landsText is where the work of a schedule's tasks lands.
+// landsText says where the work of a schedule's tasks lands.
 func landsText(d *api.Delivery) string {
 	text := d.Land
 	if text == signalbox.LandPR {
@@ -139,7 +139,7 @@ func landsText(d *api.Delivery) string {
 	return clean(text) + opt(" (%s)", d.LandMethod)
 }
 
-// nextRunsText are the next firings of a schedule, in its time zone.
+// nextRunsText lists the next firings of a schedule, in its time zone.
 func (a *app) nextRunsText(s *api.Schedule) string {
 	text := a.nextText(s)
 	zone, err := cron.Zone(s.Timezone)
@@ -155,7 +155,7 @@ func (a *app) nextRunsText(s *api.Schedule) string {
 
 func (a *app) executionsCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "executions NAME", Short: "List the firings of a schedule, newest first", ValidArgsFunction: a.completeArg(scheduleNames)}
-	limit := cmd.Flags().Int("limit", 20, "how many, at most 100")
+	limit := cmd.Flags().Int("limit", 20, "how many to list, at most 100")
 	cmd.RunE = a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 		return printed(a, func(got api.Executions) {
 			if len(got.Executions) == 0 {
@@ -181,7 +181,7 @@ func executionNote(e *api.ScheduleExecution) string {
 		parts = append(parts, outcomeWords(e.Outcome))
 	}
 	if e.Missed > 0 {
-		parts = append(parts, plural(e.Missed, "instant", "instants")+" before it left out")
+		parts = append(parts, plural(e.Missed, "instant", "instants")+" before it skipped")
 	}
 	if e.Error != "" {
 		parts = append(parts, e.Error)
@@ -194,14 +194,14 @@ func (a *app) checkCronCmd() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "check EXPRESSION",
-		Short: "Say what a cron expression means, and when it is due next",
-		Long:  "Say what a cron expression means, and when it is due next. Put it in quotes. No director is asked.",
+		Short: "Explain a cron expression and list when it is due next",
+		Long:  "Explain a cron expression and list when it is due next. Put it in quotes. The command needs no director.",
 		Example: "  signalbox schedules check \"0 9 * * mon-fri\" --timezone Europe/Berlin\n" +
 			"  signalbox schedules check @daily",
 		RunE: run(func(_ context.Context, args []string) error { return a.checkCron(args[0], zoneName, n) }),
 	}
 	cmd.Flags().StringVar(&zoneName, "timezone", "UTC", "IANA `name` of the time zone, such as Europe/Berlin")
-	cmd.Flags().IntVarP(&n, "number", "n", 3, "how many instants, 1 to 50")
+	cmd.Flags().IntVarP(&n, "number", "n", 3, "how many times to list, 1 to 50")
 	return cmd
 }
 

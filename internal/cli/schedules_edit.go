@@ -38,25 +38,25 @@ func (s *optionalDuration) Set(text string) error {
 func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.CronExpression, "cron", "", "cron `expression` in quotes: five fields such as \"0 1 * * *\", or @daily and the like")
 	f.StringVar(&s.Timezone, "timezone", "", "IANA `name` of its time zone, such as Europe/Berlin (default: the director's scheduler.timezone)")
-	f.StringVar(&s.Message, "prompt", "", "`text` of its tasks; - reads it from standard input")
+	f.StringVar(&s.Message, "prompt", "", "`prompt` of its tasks; - reads it from standard input")
 	f.StringVar(&s.Description, "description", "", "`text` for people")
 	f.StringVar(&s.AgentName, "agent", "", "only this `agent` may take its tasks")
 	f.StringVar(&s.Kind, "kind", "", "only agents of this `kind` may take its tasks; not with --agent")
 	f.StringVar(&s.Model, "model", "", "`model` to run them with")
 	f.StringVar(&s.Tier, "tier", "", "`tier` of model to run them with")
 	f.Var(&s.timeout, "timeout", "limit of a run, such as 30m, or none (default: the agent's)")
-	f.StringVar(&s.SessionID, "session", "", "`id` of the conversation to go on with")
+	f.StringVar(&s.SessionID, "session", "", "`id` of the conversation to continue")
 	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
 	registerPlace(f, &s.Workspace, &s.Repo, &s.Base)
 	s.commands.register(f)
 	registerLand(f, &s.Land, &s.LandMethod, &s.FastForward)
 	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
 	f.IntVar(&s.Priority, "priority", 0, "`number` from -10 to 10")
-	f.Var(newChoice(&s.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of a task when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
-	f.Var(newChoice(&s.Overlap, "", "queue", "skip", "cancel_previous", "allow"), "overlap", "when the task before has not ended: queue (wait for it, default), skip, cancel_previous or allow")
-	f.Var(newChoice(&s.Missed, "", "skip", "once", "all"), "missed", "instants that passed while nothing could fire: once (the newest, default), skip or all")
-	f.Var(&s.window, "missed-window", "how long ago they may have been (default 24h)")
-	f.Var(newChoice(&s.OnFull, "", "skip", "retry"), "on-full", "when the queue is full: skip (default), or retry until the next instant")
+	f.Var(newChoice(&s.OnLost, "", "fail", "requeue"), "on-lost", "what happens to a task when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
+	f.Var(newChoice(&s.Overlap, "", "queue", "skip", "cancel_previous", "allow"), "overlap", "what to do if the previous task has not ended: queue (wait for it, default), skip, cancel_previous or allow")
+	f.Var(newChoice(&s.Missed, "", "skip", "once", "all"), "missed", "what to do about times that passed while nothing could fire: once (fire for the newest, default), skip or all")
+	f.Var(&s.window, "missed-window", "how old missed times may be (default 24h)")
+	f.Var(newChoice(&s.OnFull, "", "skip", "retry"), "on-full", "what to do if the queue is full: skip (default), or retry until the next time is due")
 }
 
 // apply copies the given flags into a schedule.
@@ -76,12 +76,12 @@ func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) err
 		}
 	}
 	if f.Changed("land") {
-		if to.Land = s.Land; s.Land == "" { // it lands nowhere
+		if to.Land = s.Land; s.Land == "" { // the work does not land
 			to.LandMethod, to.FastForward = "", false
 		}
 	}
 	if to.AgentName != "" && to.Kind != "" {
-		return usage("--agent and --kind do not go together: an agent has its kind").withHint("take the other one away with --agent \"\" or --kind \"\"")
+		return usage("--agent and --kind exclude each other: an agent has a kind").withHint("clear the other one with --agent \"\" or --kind \"\"")
 	}
 	err := cmp.Or(checkPriority(to.Priority), s.commands.fill(f, &to.Checks, &to.CheckRetries))
 	if err == nil && f.Changed("prompt") {
@@ -90,18 +90,18 @@ func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) err
 	return err
 }
 
-// registerPlace registers where a run works.
+// registerPlace registers the flags for where a run works.
 func registerPlace(f *pflag.FlagSet, kind, repo, base *string) {
-	f.Var(newChoice(kind, "", signalbox.WorkspaceFolder, signalbox.WorkspaceWorktree, signalbox.WorkspaceClone), "workspace", "where it works: folder, worktree (a git worktree of its own) or clone (of a remote repository) (default: as the agent is configured)")
-	f.StringVar(repo, "repo", "", "of a worktree a `folder` on the agent, of a clone the address of a repository that the agent allows")
-	f.StringVar(base, "base", "", "`branch`, tag or commit that its worktree is made from")
+	f.Var(newChoice(kind, "", signalbox.WorkspaceFolder, signalbox.WorkspaceWorktree, signalbox.WorkspaceClone), "workspace", "where the run works: folder, worktree (a git worktree of its own) or clone (of a remote repository) (default: as the agent is configured)")
+	f.StringVar(repo, "repo", "", "for a worktree a `folder` on the agent, for a clone the address of a repository that the agent allows")
+	f.StringVar(base, "base", "", "`branch`, tag or commit to make the worktree from")
 }
 
-// registerLand registers where the work of a task lands.
+// registerLand registers the flags for where the work of a task lands.
 func registerLand(f *pflag.FlagSet, onto, method *string, fastForward *bool) {
-	f.StringVar(onto, "land", "", "land its work on this `branch` when it has completed, or pr for a pull request")
-	f.Var(newChoice(method, "", "rebase", "squash"), "land-method", "how it lands: rebase or squash (default: as the agent is configured)")
-	f.BoolVar(fastForward, "fast-forward", false, "a clean checkout of the branch goes forward with it")
+	f.StringVar(onto, "land", "", "land the task's work on this `branch` when it has completed, or pr for a pull request")
+	f.Var(newChoice(method, "", "rebase", "squash"), "land-method", "how the work lands: rebase or squash (default: as the agent is configured)")
+	f.BoolVar(fastForward, "fast-forward", false, "also fast-forward a clean checkout of the branch")
 }
 
 // checkFlags are the flags for checks of a task.
@@ -111,11 +111,11 @@ type checkFlags struct {
 }
 
 func (c *checkFlags) register(f *pflag.FlagSet) {
-	f.StringArrayVar(&c.pairs, "check", nil, "check its work, `NAME=COMMAND`: a shell command that its agent runs when the run has ended well; repeatable (default: the checks of the agent or the repository)")
-	f.IntVar(&c.retries, "check-retries", 0, "how many `times` the conversation goes on with what checks that failed printed, 0 to 10 (default: the agent's, 2)")
+	f.StringArrayVar(&c.pairs, "check", nil, "check the task's work with `NAME=COMMAND`: a shell command that the agent runs after a successful run; repeatable (default: the checks of the agent or the repository)")
+	f.IntVar(&c.retries, "check-retries", 0, "how many `times` the conversation continues with the output of failed checks, 0 to 10 (default: the agent's, 2)")
 }
 
-// fill fills in what was given; --check "" alone is no checks.
+// fill fills in the given checks. A single --check "" means no checks.
 func (c *checkFlags) fill(f *pflag.FlagSet, list *[]api.TaskCheck, retries **int) error {
 	var all signalbox.Checking
 	if f.Changed("check") {
@@ -160,7 +160,7 @@ func (a *app) addScheduleCmd() *cobra.Command {
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"cron", "prompt"} {
 				if !cmd.Flags().Changed(name) {
-					return usage("--%s is missing: a schedule needs to know when, and what", name).withHint("%s --help", cmd.CommandPath())
+					return usage("--%s is missing: a schedule needs an expression and a prompt", name).withHint("%s --help", cmd.CommandPath())
 				}
 			}
 			enabled := !disabled
@@ -169,17 +169,18 @@ func (a *app) addScheduleCmd() *cobra.Command {
 		},
 	}
 	s.register(cmd.Flags())
-	cmd.Flags().BoolVar(&disabled, "disabled", false, "make it, but let it not fire yet")
+	cmd.Flags().BoolVar(&disabled, "disabled", false, "make the schedule, but do not let it fire yet")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.Schedule, error) {
 		got, err := c.CreateSchedule(ctx, req)
-		if client.IsUnreachable(err) { // a retry would fail: the name is taken
-			err = toFault(err).withHint("signalbox schedules show %s says whether it was made", args[0])
+		if client.IsUnreachable(err) { // a retry would fail if the name is taken now
+			err = toFault(err).withHint("signalbox schedules show %s shows whether it was made", args[0])
 		}
 		return got, err
 	}, a.scheduled("Added"))
 }
 
-// scheduled prints what was done to a schedule, and when it fires next.
+// scheduled returns a function that prints what was done to a schedule, and when it
+// fires next.
 func (a *app) scheduled(what string) func(api.Schedule) {
 	return func(s api.Schedule) {
 		a.say("%s: %s (%s, %s; next %s)", what, clean(s.Name), clean(s.Words), clean(s.Timezone), a.nextText(&s))
@@ -191,13 +192,13 @@ func (a *app) editScheduleCmd() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:     "edit NAME",
-		Short:   "Change a schedule: what is not given stays as it is",
+		Short:   "Change a schedule: flags that are not given leave it as it is",
 		Example: "  signalbox schedules edit nightly --cron \"0 3 * * *\" --agent \"\"",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			given := false
 			cmd.Flags().Visit(func(f *pflag.Flag) { given = given || cmd.InheritedFlags().Lookup(f.Name) == nil })
 			if !given {
-				return usage("nothing to change was given").withHint("%s --help", cmd.CommandPath())
+				return usage("nothing to change: give a flag").withHint("%s --help", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -205,7 +206,7 @@ func (a *app) editScheduleCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	s.register(f)
-	f.StringVar(&name, "name", "", "its new `name`")
+	f.StringVar(&name, "name", "", "new `name`")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.Schedule, error) {
 		old, err := c.Schedule(ctx, args[0])
 		if err != nil {
@@ -233,17 +234,17 @@ func asNew(s *api.Schedule) api.NewSchedule {
 }
 
 func (a *app) removeScheduleCmd() *cobra.Command {
-	return removal(a, &cobra.Command{Use: "remove NAME", Short: "Forget a schedule; its tasks stay", ValidArgsFunction: a.completeArg(scheduleNames)},
-		"The schedule %s is forgotten; its tasks stay. Remove it?", "removed", (*client.Client).RemoveSchedule)
+	return removal(a, &cobra.Command{Use: "remove NAME", Short: "Remove a schedule; its tasks stay", ValidArgsFunction: a.completeArg(scheduleNames)},
+		"Remove the schedule %s (its tasks stay)?", "removed", (*client.Client).RemoveSchedule)
 }
 
 func (a *app) enableScheduleCmd() *cobra.Command {
-	return action(a, &cobra.Command{Use: "enable NAME", Short: "Let a schedule fire from now on", ValidArgsFunction: a.completeArg(scheduleNames)}, "",
+	return action(a, &cobra.Command{Use: "enable NAME", Short: "Enable a schedule: let it fire from now on", ValidArgsFunction: a.completeArg(scheduleNames)}, "",
 		oneArg((*client.Client).EnableSchedule), a.scheduled("Enabled"))
 }
 
 func (a *app) disableScheduleCmd() *cobra.Command {
-	return action(a, &cobra.Command{Use: "disable NAME", Short: "Let a schedule fire no more", ValidArgsFunction: a.completeArg(scheduleNames)}, "",
+	return action(a, &cobra.Command{Use: "disable NAME", Short: "Disable a schedule: let it not fire any more", ValidArgsFunction: a.completeArg(scheduleNames)}, "",
 		oneArg((*client.Client).DisableSchedule), func(got api.Schedule) { a.say("Disabled: %s", clean(got.Name)) })
 }
 
@@ -256,9 +257,9 @@ func (a *app) triggerScheduleCmd() *cobra.Command {
 	var w waitFlags
 	cmd := &cobra.Command{
 		Use:   "trigger NAME",
-		Short: "Fire a schedule now, beside its instants",
-		Long: "Fire a schedule now, beside its instants. Where the task before has not ended and it waits for it, the firing\n" +
-			"is held until then.",
+		Short: "Fire a schedule now, in addition to its times",
+		Long: "Fire a schedule now, in addition to its times. If its previous task has not ended and the schedule waits for it\n" +
+			"(--overlap queue), the firing is held until then.",
 		PreRunE:           func(*cobra.Command, []string) error { return w.check() },
 		RunE:              a.askRetrying(func(ctx context.Context, c *client.Client, args []string) error { return a.trigger(ctx, c, args[0], w) }),
 		ValidArgsFunction: a.completeArg(scheduleNames),
@@ -270,14 +271,14 @@ func (a *app) triggerScheduleCmd() *cobra.Command {
 func (a *app) trigger(ctx context.Context, c *client.Client, name string, w waitFlags) error {
 	got, err := c.TriggerSchedule(ctx, name)
 	if client.IsUnreachable(err) {
-		return toFault(err).withHint("signalbox schedules executions %s says whether it fired", name)
+		return toFault(err).withHint("signalbox schedules executions %s shows whether it fired", name)
 	}
 	if err != nil {
 		return err
 	}
 	line := "Queued: " + clean(got.QueueID)
 	if got.QueueID == "" {
-		line = fmt.Sprintf("Held: %s (until the task before has ended)", clean(name))
+		line = fmt.Sprintf("Held: %s (until the previous task has ended)", clean(name))
 	}
 	if !w.on {
 		return a.print(got, func() { a.say("%s", line) })

@@ -84,7 +84,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// codeCmd runs the program with the script's environment and checks its exit code:
+// codeCmd runs a program with the script's environment and checks its exit code:
 // code 3 [<FILE] signalbox …
 func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
 	d := ts.Value("director").(*director)
@@ -118,7 +118,7 @@ func setIDs(ts *testscript.TestScript) {
 	}
 }
 
-// directorCmd changes the director or what stands before it, or checks what was sent.
+// directorCmd changes the director or the proxy in front of it, or checks what was sent.
 func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value("director").(*director)
 	defer setIDs(ts)
@@ -128,7 +128,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		return n
 	}
 	switch args[0] {
-	case "new": // [max=N] [token=X] [alone=true]: one with an empty store
+	case "new": // [max=N] [token=X] [alone=true]: a new director with an empty store
 		d.reset(func(o *apitest.Options) {
 			for _, arg := range args[1:] {
 				switch name, value, _ := strings.Cut(arg, "="); name {
@@ -141,13 +141,13 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 				}
 			}
 		})
-	case "hashes": // sets HASH1 and so on to those of the audit log
+	case "hashes": // sets HASH1 and so on to the hashes of the audit log
 		var log api.AuditLog
 		d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t, 200, &log)
 		for _, row := range log.Rows {
 			ts.Setenv(fmt.Sprintf("HASH%d", row.Seq), row.Hash)
 		}
-	case "close": // it asks for a token from here on
+	case "close": // requires a token from here on
 		d.close()
 		ts.Setenv("SIGNALBOX_TOKEN", d.token)
 	case "seed": // PROMPT...
@@ -160,34 +160,34 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		d.work(number(args[1]))
 	case "complete": // N OUTPUT
 		d.complete(number(args[1]), args[2])
-	case "spend": // N USD: it reports these costs
+	case "spend": // N USD: the task reports these costs
 		usd, err := strconv.ParseFloat(args[2], 64)
 		ts.Check(err)
 		d.spend(number(args[1]), usd)
-	case "change": // N BYTES: it changed files, of whose patch so many bytes are kept
+	case "change": // N BYTES: the task changed files; this many bytes of the patch are kept
 		d.change(number(args[1]), number(args[2]))
-	case "judge": // N: its work did not pass its checks
+	case "judge": // N: the work failed its checks
 		d.judge(number(args[1]))
-	case "account": // AGENT [WINDOW=PERCENT...]: it spends the account of its name
+	case "account": // AGENT [WINDOW=PERCENT...]: the agent uses the account with its name
 		var windows []signalbox.AccountWindow
 		for _, arg := range args[2:] {
 			name, percent, _ := strings.Cut(arg, "=")
 			windows = append(windows, signalbox.AccountWindow{Name: name, UsedPercent: float64(number(percent))})
 		}
 		d.HearAccount(args[1], windows)
-	case "park": // N SECONDS: it meets the limit of its account, which resets then
+	case "park": // N SECONDS: the task meets the limit of its account, which resets after that time
 		d.Park(d.work(number(args[1])), time.Duration(number(args[2]))*time.Second)
-	case "gates": // parked tasks go on whose gate is open
+	case "gates": // resumes the parked tasks whose gates are open
 		d.check(d.Engine.OpenGates(context.Background()))
 	case "agent": // NAME
 		d.addAgent(args[1])
-	case "down": // FILE: coder is down, with its text as the reason
+	case "down": // FILE: coder is down, with the file's text as the reason
 		d.Live.Set(engine.LiveAgent{Agent: d.addAgent("coder"), Message: strings.TrimSuffix(ts.ReadFile(args[1]), "\n")})
-	case "trouble": // of the tools
+	case "trouble": // a tool server fails, and calls wait
 		d.tools.trouble.Store(true)
 	case "later": // SECONDS
 		d.clock.Advance(time.Duration(number(args[1])) * time.Second)
-	case "watch": // the next who watches sees two agents, of which one goes down and the other away
+	case "watch": // the next watcher sees two agents; one goes down, the other is removed
 		d.reset()
 		d.addAgent("other")
 		d.seed("one")
@@ -199,11 +199,11 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		d.addSchedule(args[1], args[2])
 	case "lose-reply": // ROUTE
 		d.proxy.lose[args[1]] = 1
-	case "pages": // N: so many rows on a page
+	case "pages": // N: rows on a page
 		d.proxy.pageSize = args[1]
 	case "refuse": // ROUTE STATUS CODE MESSAGE
 		d.proxy.refuse(args[1], number(args[2]), api.Error{Error: args[3], Message: strings.Join(args[4:], " ")})
-	case "answer": // ROUTE [FILE]: in place of the director; without a file no longer
+	case "answer": // ROUTE [FILE]: answers in place of the director; without a file ends that
 		if len(args) == 2 {
 			d.proxy.answer(args[1], nil)
 			return
@@ -221,7 +221,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Fatalf("sent %s: %q", name, last.header.Get(name))
 			}
 		}
-	case "submits": // how many requests, and how many keys
+	case "submits": // number of submit requests, and of idempotency keys
 		keys := map[string]bool{}
 		list := d.proxy.requests("submit")
 		for _, s := range list {
@@ -237,7 +237,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tamper changes the audit log on its way.
+// tamper changes the audit log in transit.
 func (d *director) tamper(how string) {
 	var before api.AuditLog // as it was written
 	d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t, 200, &before)

@@ -14,13 +14,13 @@ import (
 )
 
 // queryHelp explains the query language in help texts.
-const queryHelp = `Words stand for AND, a minus before one for NOT; key:value,value takes either value. A word or a "text in quotes"
-without a key is a part of the prompt's first line. The keys are agent, state (a state, or waiting, running or
-ended), reason, cause (of a failure, as signalbox status has it), queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
+const queryHelp = `A query matches tasks to which all its terms apply; a minus before a term negates it, and key:value,value matches either value.
+A word or a "text in quotes" without a key must be in the prompt's first line. The keys are agent, state (a state, or
+waiting, running or ended), reason, cause (of a failure, as in signalbox status), queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
 
 // sortHelp explains orders in help texts.
-const sortHelp = `--sort wait is the time from submission to start, duration that from start to end; of what still goes on, so far.
-Tasks that have no such value come last. At most 10,000 tasks are looked at.`
+const sortHelp = `--sort wait sorts by the time from submission to start, duration by that from start to end; for tasks that still wait or
+run, up to now. Tasks without the value come last. At most 10,000 tasks are searched.`
 
 func (a *app) searchCmd() *cobra.Command {
 	var limit int
@@ -37,7 +37,7 @@ func (a *app) searchCmd() *cobra.Command {
 		PreRunE: checkLimit(&limit),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
-	cmd.Flags().StringVar(&sort, "sort", "", "`order`: "+strings.Join(signalbox.SortKeys(), ", ")+"; with a minus before it the largest first")
+	cmd.Flags().StringVar(&sort, "sort", "", "`order`: "+strings.Join(signalbox.SortKeys(), ", ")+"; with a minus before it largest first")
 	return query(a, cmd, func(ctx context.Context, c *client.Client, args []string) (api.Search, error) {
 		all := api.Search{Tasks: []api.LiveTask{}}
 		err := readPages(limit, func(want int, after string) (int, string, error) {
@@ -57,14 +57,14 @@ func (a *app) searchCmd() *cobra.Command {
 				atLeast = "at least "
 			}
 			if all.Sort != "" && all.Approximate {
-				a.note("Only the tasks that were looked at are in this order: those that run or wait, and the newest that have ended. Narrow the query to have all.")
+				a.note("Only the tasks that were searched are in this order: those that run or wait, and the newest ended ones. Narrow the query to sort all.")
 			}
 			a.note("%d of %s%s; --limit shows more.", len(all.Tasks), atLeast, plural(max(all.Total, len(all.Tasks)), "task", "tasks"))
 		}
 	})
 }
 
-// whereText is the agent of a task, or the queue in which it waits.
+// whereText is the agent of a task, or the queue that it waits in.
 func whereText(t *api.LiveTask) string {
 	switch {
 	case t.Agent != "" && !signalbox.State(t.State).Waiting():
@@ -90,11 +90,11 @@ type matchFlags struct {
 }
 
 func (m *matchFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&m.query, "match", "", "all tasks that match a `query`, as in signalbox search, instead of one by its ID; they are counted first")
+	cmd.Flags().StringVar(&m.query, "match", "", "all tasks that match a `query`, as in signalbox search, instead of one by its ID; the command counts them first")
 	cmd.Flags().BoolVar(&m.yes, "yes", false, "with --match: do it without asking")
 }
 
-// check wants either an ID or --match.
+// check requires either an ID or --match.
 func (m *matchFlags) check(args []string) error {
 	switch {
 	case m.query != "" && len(args) > 0:
@@ -102,7 +102,7 @@ func (m *matchFlags) check(args []string) error {
 	case m.query == "" && len(args) == 0:
 		return usage("want the ID of a task, or --match with a query").withHint("signalbox search finds tasks")
 	case m.query == "" && m.yes:
-		return usage("--yes goes with --match")
+		return usage("--yes needs --match")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m
 	if got.Count > 0 {
 		more := ""
 		if got.More {
-			more = ", and more, which are left for the next time"
+			more = ", and more, which need another run of the command"
 		}
 		if !m.yes {
 			if err := a.confirm(ctx, fmt.Sprintf("%s%s (%s). %s?", plural(got.Count, "task matches", "tasks match"), more, got.Query, capitalize(action))); err != nil {
@@ -188,7 +188,7 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 }
 
 // healthLine prints the director's verdict: what needs a person, each with its cure, and
-// what is good to know.
+// what is worth knowing.
 func (a *app) healthLine(v *api.Verdict) {
 	if v == nil {
 		return
@@ -215,7 +215,7 @@ func (a *app) healthLine(v *api.Verdict) {
 	}
 }
 
-// between says when the first and the last of several failures were.
+// between says when the first and the last of several failures happened.
 func between(a *api.Attention) string {
 	if a.Count < 2 {
 		return ""

@@ -24,11 +24,11 @@ func (a *app) statusCmd() *cobra.Command {
 		Use:     "status [ID]",
 		Aliases: []string{"queue-status"},
 		Short:   "Show the queue, or one task",
-		Long: "Show the queue: in one sentence whether a person is needed, how full it is and what waits, in order. With ID\n" +
-			"show one task. With --watch print a line whenever a figure or the sentence changes, until Ctrl-C.",
+		Long: "Show the queue: one sentence that says whether a person is needed, how full it is, and what waits, in order.\n" +
+			"With ID show one task. With --watch print a line whenever a number or the sentence changes, until Ctrl-C.",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			if watch && len(args) > 0 {
-				return usage("--watch goes with no ID").withHint("signalbox logs -f ID follows a task")
+				return usage("--watch takes no ID").withHint("signalbox logs -f ID follows a task")
 			}
 			return nil
 		},
@@ -42,11 +42,11 @@ func (a *app) statusCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", "", "only this `queue`, such as work or agent:coder")
 	cmd.Flags().IntVar(&opts.Limit, "limit", 100, "`number` of tasks to list, 1 to 1000")
-	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes, as it changes; with --json an event of GET /api/live a line")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print changes as they happen; with --json one event of GET /api/live per line")
 	return a.follow(cmd, &watch, a.watchQueue)
 }
 
-// queueDocument is the JSON of status.
+// queueDocument is the JSON output of status.
 type queueDocument struct {
 	api.Queue
 	Health *api.Verdict `json:"health,omitempty"`
@@ -67,7 +67,7 @@ func (a *app) queueText(queue queueDocument) {
 	ofAgents, ofTools := splitToolTasks(queue.Tasks)
 	a.queueLines(ofAgents)
 	running := queue.DispatchedCount
-	if counts := queue.Tools; counts != nil { // they do not count against the queue's limit
+	if counts := queue.Tools; counts != nil { // tool tasks do not count against the queue's limit
 		running -= counts.Running
 		if counts.Waiting+counts.Running > 0 {
 			a.say("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running)
@@ -97,8 +97,8 @@ func splitToolTasks(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 	return ofAgents, ofTools
 }
 
-// queueLines prints tasks with their positions; where they stand in several queues, with the queue
-// in which each has its own.
+// queueLines prints tasks with their positions, and with their queues if there are
+// several.
 func (a *app) queueLines(tasks []api.Task) {
 	several := slices.ContainsFunc(tasks, func(t api.Task) bool { return t.Queue != tasks[0].Queue })
 	sent := 0
@@ -123,7 +123,7 @@ func (a *app) taskText(task api.Task) {
 	a.table(a.taskRows(task))
 }
 
-// waitingText is the gate at which a task waits, "" for none.
+// waitingText describes the gate at which a task waits; "" for none.
 func waitingText(t api.Task) string {
 	if t.WaitingFor == nil {
 		return ""
@@ -131,7 +131,7 @@ func waitingText(t api.Task) string {
 	return t.WaitingFor.Text
 }
 
-// parkedText is how often a task was parked, "" for never.
+// parkedText says how often a task was parked; "" for never.
 func parkedText(parks int) string {
 	if parks == 0 {
 		return ""
@@ -141,10 +141,10 @@ func parkedText(parks int) string {
 
 // taskRows are the names and values that status ID prints.
 func (a *app) taskRows(t api.Task) [][]string {
-	if signalbox.IsExecutor(t.Agent) { // the director itself, which needs no name
+	if signalbox.IsExecutor(t.Agent) { // the director itself
 		t.Agent, t.TaskID = "", ""
 	}
-	if t.Mode == "queue" || t.Tool != "" { // the default, or obvious from the tool
+	if t.Mode == "queue" || t.Tool != "" { // the default, or clear from the tool
 		t.Mode = ""
 	}
 	limit, about, most := "", "", ""
@@ -165,7 +165,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", count("%d"+most+" failed", t.Attempts)},
 		{"model", t.Model}, {"tier", t.Tier}, {"session", t.SessionID},
 		{"budget", taskBudget(&t)}, {"needs", needsText(t.Needs)}, {"mode", t.Mode}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
-		{"created", a.clock(t.CreatedAt)}, {"queued", count("number %d in line when it was submitted", t.QueuedAs)}, {"not before", a.formatTimePtr(t.NotBefore)},
+		{"created", a.clock(t.CreatedAt)}, {"queued", count("position %d when it was submitted", t.QueuedAs)}, {"not before", a.formatTimePtr(t.NotBefore)},
 		{"dispatched", a.formatTimePtr(t.DispatchedAt)}, {"started", a.formatTimePtr(t.StartedAt)}, {"ended", a.formatTimePtr(t.EndedAt)},
 	}
 	if t.Result != nil {
@@ -178,7 +178,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 		}
 	}
 	for _, s := range t.Stale {
-		rows = append(rows, []string{"stale", fmt.Sprintf("%s said %s at %s, after it had lost its slot: kept aside", s.Agent, s.State, a.clock(s.At))})
+		rows = append(rows, []string{"stale", fmt.Sprintf("%s reported %s at %s, after it had lost its slot: kept separately", s.Agent, s.State, a.clock(s.At))})
 	}
 	for _, row := range rows {
 		row[0] = "  " + row[0] + ":"
@@ -186,7 +186,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 	return nonEmptyRows(rows)
 }
 
-// count formats a number, "" for 0.
+// count formats a number; "" for 0.
 func count(format string, n int) string {
 	if n == 0 {
 		return ""

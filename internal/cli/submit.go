@@ -44,8 +44,8 @@ func (a *app) submitCmd() *cobra.Command {
 		Aliases: []string{"queue"},
 		Short:   "Submit a task to the queue",
 		Long: "Submit a task to the queue. PROMPT is one argument, so put it in quotes; - reads it from standard input.\n\n" +
-			"With --wait the task's output goes to standard output and its progress to standard error, and the exit\n" +
-			"code says how it ended. Ctrl-C leaves the task alone and says how to come back to it.",
+			"With --wait the task's output goes to standard output, its progress to standard error, and the exit code\n" +
+			"says how the task ended. Ctrl-C leaves the task alone and says how to come back to it.",
 		Example: "  signalbox submit \"review the open pull request\" --agent coder --wait\n" +
 			"  git diff | signalbox submit - --model sonnet --timeout 30m",
 		PreRunE: func(cmd *cobra.Command, args []string) error {
@@ -60,16 +60,16 @@ func (a *app) submitCmd() *cobra.Command {
 	return cmd
 }
 
-// queueVerbs are the verbs that other tools have after the noun queue, with the
-// command that does it here.
+// queueVerbs maps the verbs that other tools have after the noun queue to the
+// commands here.
 var queueVerbs = map[string]string{
 	"list": "signalbox status", "ls": "signalbox status", "status": "signalbox status", "show": "signalbox status ID", "get": "signalbox status ID",
 	"cancel": "signalbox cancel ID", "retry": "signalbox retry ID", "why": "signalbox why ID", "logs": "signalbox logs ID", "history": "signalbox history",
 	"pause": "signalbox pause", "resume": "signalbox resume", "clear": "signalbox clear AGENT", "help": "signalbox submit --help",
 }
 
-// rejectQueueVerb refuses a verb after signalbox queue, an alias of submit, as it
-// is hardly meant as a prompt.
+// rejectQueueVerb refuses a verb after signalbox queue, an alias of submit: it is
+// hardly meant as a prompt.
 func rejectQueueVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.CalledAs() != "queue" {
 		return nil
@@ -78,7 +78,7 @@ func rejectQueueVerb(cmd *cobra.Command, args []string) error {
 	if !verb || len(args) > 2 {
 		return nil
 	}
-	return usage("signalbox queue submits a prompt, and %q is none: want %s", args[0], does).withHint("if it is to be a prompt: signalbox submit %q", args[0])
+	return usage("signalbox queue submits a prompt, and %q is not one: want %s", args[0], does).withHint("if it is a prompt: signalbox submit %q", args[0])
 }
 
 func (s *submitFlags) register(cmd *cobra.Command) {
@@ -88,23 +88,23 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.req.Model, "model", "", "`model` to run it with")
 	f.StringVar(&s.req.Tier, "tier", "", "`tier` of model to run it with")
 	f.Var(&s.timeout, "timeout", "limit of the run, such as 30m (default: the agent's)")
-	f.StringVar(&s.req.SessionID, "session", "", "`id` of the conversation to go on with")
+	f.StringVar(&s.req.SessionID, "session", "", "`id` of the conversation to continue")
 	f.Var(newChoice(&s.req.Session, "", "require", "prefer"), "session-mode", "whether only the agent that holds the session may take it: require (default) or prefer")
 	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
 	registerPlace(f, &s.req.Workspace, &s.req.Repo, &s.req.Base)
 	f.StringArrayVar(&s.env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
 	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
 	f.IntVar(&s.req.Priority, "priority", 0, "`number` from -10 to 10; each step overtakes tasks submitted up to a minute before")
-	f.StringVar(&s.notBefore, "not-before", "", "`time` in RFC 3339, or a duration from now, before which it does not start")
-	f.Var(&s.startWithin, "start-within", "end it as timed out when it has not started after this long (default: it waits for ever)")
-	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
-	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
+	f.StringVar(&s.notBefore, "not-before", "", "earliest start: a `time` in RFC 3339, or a duration from now")
+	f.Var(&s.startWithin, "start-within", "time the task out if it has not started after this long (default: it waits for ever)")
+	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what happens to the task when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
+	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "what to do if no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
 	s.budget.register(cmd)
 	s.checks.register(f)
-	f.StringArrayVar(&s.needs, "need", nil, "`NAME[=N]`: units of a resource that its run holds, as signalbox resources lists them (default 1); repeatable")
+	f.StringArrayVar(&s.needs, "need", nil, "`NAME[=N]`: units of a resource of signalbox resources that the run holds (default 1); repeatable")
 	registerLand(f, &s.req.Land, &s.req.LandMethod, &s.req.FastForward)
-	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
-	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
+	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits the task")
+	f.StringVar(&s.key, "idempotency-key", "", "make at most one task per `key` (default: a new key)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
 	s.wait.register(cmd)
 }
@@ -115,13 +115,13 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 		return err
 	}
 	if s.req.Agent != "" && s.req.Kind != "" {
-		return usage("--agent and --kind do not go together: an agent has its kind")
+		return usage("--agent and --kind exclude each other: an agent has a kind")
 	}
 	if err := checkPriority(s.req.Priority); err != nil {
 		return err
 	}
 	if s.wait.limit != 0 && !s.wait.on && !s.room {
-		return usage("--wait-timeout bounds a wait: it goes with --wait or --wait-for-room")
+		return usage("--wait-timeout limits a wait: it needs --wait or --wait-for-room")
 	}
 	if cmd.Flags().Changed("thinking") {
 		s.req.Thinking = &s.thinking
@@ -169,7 +169,7 @@ func (a *app) prompt(arg string) (string, error) {
 	return arg, nil
 }
 
-// taskEnv makes the variables of a run from NAME=VALUE and NAME.
+// taskEnv returns the variables of a run from NAME=VALUE and NAME.
 func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 	var env map[string]string
 	for _, pair := range pairs {
@@ -199,8 +199,8 @@ func (a *app) submit(ctx context.Context, c *client.Client, s *submitFlags) erro
 	if s.key == "" {
 		s.key = client.NewIdempotencyKey() // the same for all attempts
 	}
-	// The director rejects a wait that would deadlock. The field is only sent from
-	// within a run: all others work with directors that do not know it.
+	// The director rejects a wait that would deadlock. Only a command inside a run sends
+	// the field: all others also work with directors that do not know it.
 	s.req.Waits = s.wait.on && a.executionID() != ""
 	wait, cancel := s.wait.bound(ctx)
 	defer cancel()
@@ -253,7 +253,7 @@ func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error
 // submitted prints the result of a submit or retry, or waits for the task.
 func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.SubmitResponse, stay bool) error {
 	if job.Replayed {
-		a.note("This idempotency key was used before: it is the task of that time.")
+		a.note("This idempotency key was used before: this is the task that was made then.")
 	}
 	if job.Message != "" {
 		a.note("%s", clean(job.Message))
@@ -268,7 +268,7 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 	return a.wait(ctx, wait, c, job)
 }
 
-// queuedLine is the line for a submitted task, whose form scripts depend on.
+// queuedLine is the line for a submitted task. Scripts depend on its form.
 func queuedLine(job api.SubmitResponse) string {
 	place := fmt.Sprintf("position %d", job.Position)
 	switch {
@@ -280,18 +280,18 @@ func queuedLine(job api.SubmitResponse) string {
 	return fmt.Sprintf("Queued: %s (%s)", clean(job.QueueID), place)
 }
 
-// ownKinds are the built-in kinds of agents: tasks may wait for them before there
-// is one.
+// ownKinds are the built-in kinds of agents. Tasks may wait for an agent of such a
+// kind before there is one.
 var ownKinds = []string{"claude", "codex", "opencode", "command", "llm", "demo"}
 
-// listAgents lists the agents; false if that is not allowed, in which case the
+// listAgents lists the agents. It returns false if that is not allowed; then the
 // director checks names.
 func listAgents(ctx context.Context, c *client.Client) ([]api.Agent, bool) {
 	all, err := c.AgentsAndExecutors(ctx)
 	return all.Agents, err == nil
 }
 
-// checkKind rejects a misspelt kind, for which a task would wait for ever. For one
+// checkKind rejects a misspelt kind, for which a task would wait for ever. For a kind
 // that is only unknown it prints a note.
 func (a *app) checkKind(ctx context.Context, c *client.Client, flag, kind string) error {
 	if kind == "" || slices.Contains(ownKinds, kind) {
@@ -309,7 +309,7 @@ func (a *app) checkKind(ctx context.Context, c *client.Client, flag, kind string
 		return usage("%s: no agent is of kind %q; did you mean %s?", flag, kind, near)
 	}
 	if !a.json {
-		a.note("No agent is of kind %s yet: what is for it waits until one comes.", kind)
+		a.note("No agent is of kind %s yet: tasks for it wait until one registers.", kind)
 	}
 	return nil
 }
@@ -339,8 +339,8 @@ func (a *app) checkQueue(ctx context.Context, c *client.Client, queue string) er
 	return nil
 }
 
-// noteUnknownAgents names the agents of a token that are not registered yet, which
-// is no error.
+// noteUnknownAgents prints a note for each agent of a token that is not registered
+// yet. That is no error.
 func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...string) {
 	agents, ok := listAgents(ctx, c)
 	known := agentNamesOf(agents)

@@ -52,8 +52,8 @@ func (a *app) cancelled(got api.Cancelled) {
 func (a *app) whyCmd() *cobra.Command {
 	return query(a, &cobra.Command{
 		Use:               "why ID",
-		Short:             "Say why a task is not running",
-		Long:              "Say why a task is not running: the conditions for its start in order, which of them are met, and what can\nbe done about those that are not.",
+		Short:             "Show why a task is not running",
+		Long:              "Show why a task is not running: the conditions for its start in order, which of them are met, and what to\ndo about the others.",
 		ValidArgsFunction: a.completeIDs(liveTask),
 	}, taskArg((*client.Client).Why), a.whyText)
 }
@@ -75,7 +75,7 @@ func (a *app) whyText(why api.Why) {
 		}
 	}
 	if why.ETA != nil {
-		a.say("  start: %s, going by the last %d runs", eta(why.ETA), why.ETA.Runs)
+		a.say("  start: %s, estimated from the last %d runs", eta(why.ETA), why.ETA.Runs)
 	}
 }
 
@@ -89,11 +89,11 @@ func (a *app) retryCmd() *cobra.Command {
 	var match matchFlags
 	cmd := &cobra.Command{
 		Use:   "retry ID",
-		Short: "Submit an ended task anew, as it was or edited",
-		Long: "Submit an ended task anew, as it was or edited. Variables are never kept: give them again with --env.\n" +
-			"A tool's task is called anew with the same arguments, unless it had secret ones, which are not kept.\n\n" +
-			"With --match all ended tasks that match a query are submitted anew as they were; those that completed only\n" +
-			"where the query says state:completed. " + queryHelp,
+		Short: "Submit an ended task again, unchanged or edited",
+		Long: "Submit an ended task again, unchanged or edited. Variables are never kept: give them again with --env.\n" +
+			"A tool task calls the tool again with the same arguments, unless it had secret ones, which are not kept.\n\n" +
+			"With --match all ended tasks that match a query are submitted again, unchanged; completed ones only if the\n" +
+			"query says state:completed. " + queryHelp,
 		Args: cobra.MaximumNArgs(1),
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			switch err = match.check(args); {
@@ -105,7 +105,7 @@ func (a *app) retryCmd() *cobra.Command {
 					edit.Env, err = a.taskEnv(env)
 				}
 			case edit.Prompt != "" || edit.Model != "" || to.given() || timeout != 0 || len(env) > 0 || key != "" || wait.on:
-				err = usage("--match submits tasks anew as they were: it goes with --yes alone")
+				err = usage("--match submits tasks again unchanged: it allows only --yes")
 			}
 			return err
 		},
@@ -125,9 +125,9 @@ func (a *app) retryCmd() *cobra.Command {
 	f.StringVar(&edit.Prompt, "prompt", "", "another `prompt`")
 	f.StringVar(&edit.Model, "model", "", "another `model`")
 	to.register(cmd)
-	f.Var(&timeout, "timeout", "another limit of the run")
+	f.Var(&timeout, "timeout", "new time limit of the run")
 	f.StringArrayVar(&env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
-	f.StringVar(&key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
+	f.StringVar(&key, "idempotency-key", "", "make at most one task per `key` (default: a new key)")
 	wait.register(cmd)
 	match.register(cmd)
 	return cmd
@@ -147,8 +147,8 @@ func (a *app) retry(ctx context.Context, c *client.Client, part string, edit api
 	return a.submitted(ctx, wait, c, job, w.on)
 }
 
-// resolve finds a task's ID from a whole ID, a unique prefix or suffix, or the short
-// form with the ellipsis.
+// resolve returns a task's ID from the whole ID, a unique prefix or suffix, or the
+// short form with the ellipsis.
 func resolve(ctx context.Context, c *client.Client, typed string) (string, error) {
 	if signalbox.ValidID(typed) {
 		return typed, nil

@@ -26,9 +26,9 @@ func (a *app) terminalCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "terminal AGENT",
 		Short: "Open a terminal at an agent",
-		Long: "Open a terminal at an agent: its CLI, or a shell, beside its line. Director and agent must have been started\n" +
-			"with --terminal, and the token must have the right terminal. It ends with the program in it, after a while\n" +
-			"without input or output, or when you type Enter ~ . and nothing else.",
+		Long: "Open a terminal at an agent, with its CLI or a shell, outside its line. Director and agent must have been started\n" +
+			"with --terminal, and the token needs the scope terminal. The terminal closes when its program ends, after a while\n" +
+			"without input or output, or when you type Enter ~ .",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			if a.io.TTY == nil {
 				return usage("standard input and output are not a terminal").withHint("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
@@ -71,7 +71,7 @@ func (a *app) raw(f func()) error {
 	}
 	f()
 	if err := restore(); err != nil {
-		a.note("The terminal could not be set back (%v): the command reset helps.", err)
+		a.note("The terminal could not be restored (%v): run reset.", err)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ type terminal struct {
 	conn *websocket.Conn
 }
 
-// The reasons for which the client closes a terminal.
+// The reasons why the client closes a terminal.
 var (
 	errLeft   = errors.New("you left it")
 	errHungUp = errors.New("standard input has ended")
@@ -115,7 +115,7 @@ func (exited) Error() string { return "exited" }
 func (t *terminal) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { cancel(t.sendInput(ctx)) }() // the read cannot be interrupted; it ends with the process
+	go func() { cancel(t.sendInput(ctx)) }() // the read cannot be interrupted and ends with the process
 	go t.sendResizes(ctx)
 	err := t.showOutput(ctx)
 	if cause := context.Cause(ctx); cause != nil {
@@ -148,7 +148,7 @@ func (t *terminal) sendInput(ctx context.Context) error {
 	}
 }
 
-// sendResizes sends each new size of the window.
+// sendResizes sends each new size of the terminal.
 func (t *terminal) sendResizes(ctx context.Context) {
 	changed := t.io.TTY.Resized(ctx)
 	for {

@@ -83,7 +83,8 @@ func (d *director) terminals(t *testing.T, serve terminalServer) {
 	d.Live.Set(engine.LiveAgent{Agent: a, Up: true, Terminal: true})
 }
 
-// terminals opens terminals in place of the director, which ends none without a word.
+// terminals opens terminals in place of the director, which always gives a reason when it
+// ends one.
 func (p *proxy) terminals(t *testing.T, serve terminalServer) {
 	p.answer("openTerminal", func(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
@@ -115,7 +116,7 @@ func writeMessage(t *testing.T, ctx context.Context, c *websocket.Conn, m api.Te
 	}
 }
 
-// keyboard is a standard input that a test types at.
+// keyboard returns a standard input that a test can type into.
 func keyboard(t *testing.T) (io.Reader, io.Writer) {
 	r, w := io.Pipe()
 	t.Cleanup(func() { w.Close() })

@@ -35,16 +35,16 @@ func (a *app) callToolCmd() *cobra.Command {
 	var t toolCall
 	cmd := &cobra.Command{
 		Use:   "call NAME [ARGUMENTS]",
-		Short: "Call a tool through its queue and print what it answers",
-		Long: "Call a tool through its queue and print what it answers. ARGUMENTS is a JSON object, @FILE with one, or -\n" +
-			"for standard input; none is {}.\n\n" +
-			"The answer's text goes to standard output, the place in line and the tool's progress to standard error; with\n" +
-			"--json the whole answer is printed. A tool that answers with an error ends with the code of a failed task.\n" +
-			"Ctrl-C leaves the line, or has the call cancelled. Within a run of an agent it calls for that run.\n\n" +
-			"With --task the call becomes a durable task, which goes on whoever waits for it, also over a restart of the\n" +
-			"director as far as its tool allows: the id is printed, and with --wait its log and then what the tool answers,\n" +
-			"with the exit code of submit --wait. An async tool's call becomes one in any case; without --task it is\n" +
-			"answered at once with the id.",
+		Short: "Call a tool through its queue and print the answer",
+		Long: "Call a tool through its queue and print the answer. ARGUMENTS is a JSON object, @FILE for a file with one, or -\n" +
+			"for standard input; the default is {}.\n\n" +
+			"The text of the answer goes to standard output, the place in line and the tool's progress to standard error;\n" +
+			"--json prints the whole answer. If the tool answers with an error, the exit code is that of a failed task.\n" +
+			"Ctrl-C leaves the line or cancels the call. Inside a run of an agent the call counts as that run's.\n\n" +
+			"With --task the call becomes a durable task, which goes on without a caller, and across a restart of the director\n" +
+			"if the tool allows it. The command prints the id and, with --wait, the log and then the answer, with the exit\n" +
+			"code of submit --wait. A call of an async tool always becomes a task; without --task the command prints the id\n" +
+			"at once.",
 		Example: "  signalbox tools call search__find '{\"query\": \"signal boxes\"}'\n" +
 			"  signalbox tools call rest__weather @arguments.json --timeout 20s\n" +
 			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test\n" +
@@ -64,11 +64,11 @@ func (a *app) callToolCmd() *cobra.Command {
 		ValidArgsFunction: a.completeTools,
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.session, "session", "", "`name` of a session that keeps the tool's slot from call to call, where its queue has leases")
-	f.Var(&t.timeout, "timeout", "give the call up after this long, the wait in line included; with --task the limit of its run (default: the tool's own timeout)")
-	f.BoolVar(&t.task, "task", false, "make a durable task of the call and print its id")
+	f.StringVar(&t.session, "session", "", "`name` of a session that keeps the tool's slot between calls, if its queue has leases")
+	f.Var(&t.timeout, "timeout", "give up the call after this long, including the wait in line; with --task limit its run (default: the tool's own timeout)")
+	f.BoolVar(&t.task, "task", false, "make the call a durable task and print its id")
 	f.IntVar(&t.priority, "priority", 0, "with --task: `number` from -10 to 10; each step overtakes tasks submitted up to a minute before")
-	f.StringVar(&t.key, "idempotency-key", "", "with --task: the same `key` makes at most one task (default: a new one)")
+	f.StringVar(&t.key, "idempotency-key", "", "with --task: make at most one task per `key` (default: a new key)")
 	t.wait.register(cmd)
 	return cmd
 }
@@ -134,7 +134,7 @@ func (a *app) callTool(ctx context.Context, c *client.Client, t toolCall, name s
 		return err
 	}
 	if id := taskIDOf(res); id != "" && !a.json {
-		a.note("It is a task now: %s", a.followTool(ctx, c, id))
+		a.note("The call is a task now: %s", a.followTool(ctx, c, id))
 	}
 	if res.IsError {
 		return &fault{exit: exitFailed, code: "tool_error", message: "the tool answered with an error", silent: true}
@@ -162,7 +162,7 @@ func (a *app) toolProgress() func(api.ToolProgress) {
 	}
 }
 
-// toolFault sets the exit codes of errors that only calls of tools have.
+// toolFault sets the exit codes of errors that only tool calls have.
 func toolFault(ctx context.Context, err error) error {
 	var late *fault
 	if errors.As(context.Cause(ctx), &late) {
@@ -204,7 +204,7 @@ func (a *app) toolText(res api.ToolResult) {
 		} `json:"resource"`
 	}
 	if err := json.Unmarshal(res.Content, &blocks); err != nil {
-		a.unwritten = fmt.Errorf("the tool's answer is no content that this command knows, see --json: %w", err)
+		a.unwritten = fmt.Errorf("the tool's answer has content that this command does not know, see --json: %w", err)
 	}
 	for _, b := range blocks {
 		text := b.Text
@@ -230,24 +230,24 @@ func (a *app) toolText(res api.ToolResult) {
 	}
 }
 
-// gatewayOnly reports whether the server is a gateway without a director, which has
-// tool tasks, but neither logs nor retry.
+// gatewayOnly reports whether the server is a gateway without a director. A gateway
+// has tool tasks, but neither logs nor retry.
 func (a *app) gatewayOnly(ctx context.Context, c *client.Client) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // works after an interrupt, too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also after an interrupt
 	defer cancel()
 	_, err := c.Status(ctx)
 	return client.Code(err) == "not_found"
 }
 
-// followTool is a hint how to follow a tool task.
+// followTool returns a hint on how to follow a tool task.
 func (a *app) followTool(ctx context.Context, c *client.Client, id string) string {
 	if a.gatewayOnly(ctx, c) {
-		return fmt.Sprintf("signalbox tools tasks %s shows how it is, and what it answers.", id)
+		return fmt.Sprintf("signalbox tools tasks %s shows its state and its answer.", id)
 	}
-	return fmt.Sprintf("signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", id, id)
+	return fmt.Sprintf("signalbox logs -f %s follows it, signalbox tools tasks %s shows its answer.", id, id)
 }
 
-// resumeHint is a hint how to come back to a task of either kind.
+// resumeHint returns a hint on how to come back to a task of either kind.
 func (a *app) resumeHint(ctx context.Context, c *client.Client, id string) string {
 	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("come back with signalbox tools tasks %s, stop it with signalbox cancel %s", id, id)
@@ -255,8 +255,8 @@ func (a *app) resumeHint(ctx context.Context, c *client.Client, id string) strin
 	return comeBack(id)
 }
 
-// cancelTask cancels a task. If the queue does not have it, or the caller has no
-// right to it there, it may be a tool task of the caller.
+// cancelTask cancels a task. If the queue does not have it, or the caller may not
+// cancel it there, it may be a tool task of the caller.
 func cancelTask(c *client.Client, ctx context.Context, id string) (api.Cancelled, error) {
 	got, err := c.Cancel(ctx, id)
 	if code := client.Code(err); code == "not_found" || code == "forbidden" {

@@ -20,15 +20,15 @@ func (a *app) toolsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the tools behind the gateway",
-		Long: "List the tools behind the director's gateway. All callers of a tool share the capacity of its queue, by\n" +
-			"whichever way they come: MCP, HTTP, the LLM runner or this command. A call of a tool whose queue is commands\n" +
-			"becomes a task and is answered at once.",
+		Long: "List the tools behind the director's gateway. All callers of a tool share the capacity of its queue, whether\n" +
+			"they call over MCP, HTTP, the LLM runner or this command. A call of a tool whose queue is commands becomes a\n" +
+			"task and is answered at once.",
 	}
 	cmd.AddCommand(a.toolQueuesCmd(), a.setToolQueueCmd(), a.openToolQueueCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
 	return query(a, cmd, noArg((*client.Client).ListTools), func(t api.Tools) {
 		for _, s := range t.Servers {
 			if s.State != "ready" {
-				a.note("Server %s is %s: signalbox tools servers says more.", s.Name, s.State)
+				a.note("Server %s is %s: see signalbox tools servers.", s.Name, s.State)
 			}
 		}
 		list(a, t.Tools, "No tools.", []string{"NAME", "KIND", "QUEUE", "TIMEOUT", "DESCRIPTION"}, func(tool *api.Tool) []string {
@@ -69,7 +69,7 @@ func summary(s string) string {
 }
 
 func (a *app) toolServersCmd() *cobra.Command {
-	return query(a, &cobra.Command{Use: "servers", Short: "Show the servers that have the tools, and how they are"},
+	return query(a, &cobra.Command{Use: "servers", Short: "Show the servers of the tools, and their states"},
 		func(ctx context.Context, c *client.Client, _ []string) (toolServers, error) {
 			t, err := c.ListTools(ctx)
 			return toolServers{t.Servers}, err
@@ -80,7 +80,7 @@ func (a *app) toolServersCmd() *cobra.Command {
 		})
 }
 
-// toolServers is the JSON of tools servers.
+// toolServers is the JSON output of tools servers.
 type toolServers struct {
 	Servers []api.ToolServer `json:"servers"`
 }
@@ -90,10 +90,10 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 		Use:   "queues",
 		Short: "Show the tool queues: who holds their slots and who waits",
 		Long: "Show the tool queues: how many of their slots are in use, who holds them, how many calls wait, and how long\n" +
-			"the first of them has. A session is shown by a mark, for its name is as good as a password. A holder that\n" +
-			"is idle keeps its slot from call to call, until its lease ends. Of a queue with a rate its calls in a time are\n" +
-			"shown, and how many more may start now; of one with limits for each caller, session or value, the limits of each. Of a queue that several directors share the\n" +
-			"calls of all are shown, and at which director each is.",
+			"the first one has waited. A session is shown by a mark, because its name works like a password. An idle holder\n" +
+			"keeps its slot between calls until its lease ends. A queue with a rate shows the rate, and how many more calls may\n" +
+			"start now; a queue with limits for each caller, session or value shows those limits. A queue that several\n" +
+			"directors share shows the calls of all of them, and the director of each call.",
 	}, func(ctx context.Context, c *client.Client, _ []string) (api.ToolQueues, error) {
 		queues, err := c.ToolQueues(ctx)
 		return api.ToolQueues{Queues: queues}, err
@@ -117,7 +117,7 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 	})
 }
 
-// toolInUse is how many calls run, of how many.
+// toolInUse says how many calls run, and how many may.
 func toolInUse(q *api.ToolQueue) string {
 	text := fmt.Sprintf("%d/%d", q.InUse, q.Concurrent)
 	if q.PerKey {
@@ -126,7 +126,7 @@ func toolInUse(q *api.ToolQueue) string {
 	return text
 }
 
-// toolRate is how often calls may start, and how many may now.
+// toolRate says how often calls may start, and how many may start now.
 func toolRate(q *api.ToolQueue) string {
 	text := "-"
 	if r := q.Rate; r != nil {
@@ -153,11 +153,11 @@ func (a *app) setToolQueueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set QUEUE",
 		Short: "Set how many calls of a tool queue run at once, and how often they start",
-		Long: "Set how many calls of a tool queue run at once and how often they start, while it is in use. More slots go to\n" +
-			"the calls in line at once. Fewer drain: a call or session that holds a slot keeps it, and no other gets one until\n" +
-			"fewer are held. With a new rate as many starts are lacking as before. It counts at the director that is asked,\n" +
-			"until that restarts: write it under queues in the configuration to keep it. Of a queue that several directors\n" +
-			"share, set it at each.",
+		Long: "Set how many calls of a tool queue run at once and how often they start, while the queue is in use. Additional\n" +
+			"slots go to the calls in line at once. Surplus slots drain: a call or session keeps the slot that it holds, and no\n" +
+			"other gets one until fewer are held. With a new rate, starts that were used up stay used up. The setting applies\n" +
+			"to the director that is asked, until it restarts: to keep it, write it under queues in the configuration. If\n" +
+			"several directors share the queue, set it at each.",
 		Example: "  signalbox tools set browser --concurrent 2\n  signalbox tools set api --rate 60/1m --burst 10\n  signalbox tools set api --rate none",
 		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			set := cmd.Flags().Changed
@@ -165,7 +165,7 @@ func (a *app) setToolQueueCmd() *cobra.Command {
 			case !set("concurrent") && !set("rate"):
 				return usage("say what to set: --concurrent N, --rate N/TIME or both")
 			case set("burst") && (!set("rate") || rate == noRate):
-				return usage("--burst is a part of a rate: say --rate N/TIME, too")
+				return usage("--burst is a part of a rate: give --rate N/TIME, too")
 			case set("concurrent") && req.Concurrent < 1:
 				return usage("--concurrent must be 1 to 1000000, not %d", req.Concurrent)
 			case set("rate"):
@@ -176,8 +176,8 @@ func (a *app) setToolQueueCmd() *cobra.Command {
 		ValidArgsFunction: a.completeArg(toolQueueNames),
 	}
 	cmd.Flags().IntVar(&req.Concurrent, "concurrent", 0, "`calls` at once, 1 or more")
-	cmd.Flags().StringVar(&rate, "rate", "", "how many calls start in a time, such as 60/1m; none takes the `rate` off")
-	cmd.Flags().IntVar(&burst, "burst", 0, "`calls` that may start at once after a rest (default 1)")
+	cmd.Flags().StringVar(&rate, "rate", "", "how many calls may start per time, such as 60/1m; none removes the `rate`")
+	cmd.Flags().IntVar(&burst, "burst", 0, "`calls` that may start at once after a pause (default 1)")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.ToolQueueSet, error) {
 		return c.SetToolQueue(ctx, args[0], req)
 	}, func(got api.ToolQueueSet) {
@@ -189,15 +189,15 @@ func (a *app) setToolQueueCmd() *cobra.Command {
 			a.say("%s: %s, before %s", clean(q.Name), rateText(q.Rate), rateText(got.RateBefore))
 		}
 		if q.InUse > q.Concurrent && !q.PerKey {
-			a.note("%d of %d in use: it drains.", q.InUse, q.Concurrent)
+			a.note("%d of %d in use: the queue drains.", q.InUse, q.Concurrent)
 		}
-		a.note("It counts until the director restarts. To keep it, write it under queues in the configuration.")
+		a.note("The setting applies until the director restarts. To keep it, write it under queues in the configuration.")
 	})
 }
 
 const noRate = "none"
 
-// parseRate reads 60/1m.
+// parseRate parses a rate such as 60/1m.
 func parseRate(text string, burst int) (*api.SetToolRate, error) {
 	if text == noRate {
 		return &api.SetToolRate{}, nil
@@ -206,7 +206,7 @@ func parseRate(text string, burst int) (*api.SetToolRate, error) {
 	n, err := strconv.Atoi(count)
 	d, bad := time.ParseDuration(per)
 	if err != nil || bad != nil || n < 1 {
-		return nil, usage("--rate is how many calls start in a time, such as 10/1m or 5/1s, or none; not %q", text)
+		return nil, usage("--rate is the number of calls per time, such as 10/1m or 5/1s, or none; not %q", text)
 	}
 	return &api.SetToolRate{N: n, PerSeconds: d.Seconds(), Burst: burst}, nil
 }
@@ -225,10 +225,10 @@ func ratePer(r *api.ToolRate) string {
 func (a *app) openToolQueueCmd() *cobra.Command {
 	return action(a, &cobra.Command{
 		Use:   "open QUEUE",
-		Short: "Have a closed tool queue start calls again",
-		Long: "Have a tool queue start calls again before its time. It was closed because its server answered 429 or 503 and\n" +
-			"said until when, and opens by itself then. Of a queue with limits for each caller, session or value all are opened;\n" +
-			"one that several directors share opens at all of them.",
+		Short: "Open a closed tool queue, so that it starts calls again",
+		Long: "Open a tool queue before its time. A queue closes when its server answers 429 or 503 with a time, and opens\n" +
+			"automatically at that time. In a queue with limits for each caller, session or value, all of them are opened. A\n" +
+			"queue that several directors share opens at all of them.",
 		ValidArgsFunction: a.completeArg(toolQueueNames),
 	}, "", func(ctx context.Context, c *client.Client, args []string) (api.ToolQueueOpened, error) {
 		return c.OpenToolQueue(ctx, args[0])

@@ -20,9 +20,9 @@ import (
 func (t *toolCall) check() error {
 	switch {
 	case !t.task && (t.wait.on || t.wait.limit != 0):
-		return usage("--wait waits for a task: it goes with --task").withHint("without --task the call is waited for in any case, with --timeout as the limit")
+		return usage("--wait waits for a task: it needs --task").withHint("without --task the command always waits for the call, at most for --timeout")
 	case !t.task && (t.key != "" || t.priority != 0):
-		return usage("--idempotency-key and --priority are for a task: they go with --task")
+		return usage("--idempotency-key and --priority are for a task: they need --task")
 	}
 	return cmp.Or(t.wait.check(), checkPriority(t.priority))
 }
@@ -79,7 +79,7 @@ func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask, see
 		return err
 	}
 	if a.gatewayOnly(ctx, c) {
-		f = f.withHint("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
+		f = f.withHint("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool again", t.ID, t.ToolName)
 	}
 	f.silent = a.json // the JSON has it
 	return f
@@ -94,7 +94,7 @@ func alreadyShown(content json.RawMessage, log string) bool {
 	}
 	for _, b := range blocks {
 		if b.Text == signalbox.AnswerCut {
-			continue // the log has all of it
+			continue // the log contains all of it
 		}
 		text := strings.TrimSpace(strings.TrimPrefix(b.Text, "stderr:\n"))
 		if b.Type != "text" || text == "" || !strings.Contains(log, text) {
@@ -104,8 +104,8 @@ func alreadyShown(content json.RawMessage, log string) bool {
 	return true
 }
 
-// taskIDOf is the ID of the task that a call was submitted as, from the metadata of
-// its answer.
+// taskIDOf returns the ID of the task that a call became, from the metadata of its
+// answer.
 func taskIDOf(res api.ToolResult) string {
 	var meta struct {
 		TaskID string `json:"taskId"`
@@ -120,16 +120,16 @@ func (a *app) toolTasksCmd() *cobra.Command {
 	var opts client.ToolTasksOptions
 	cmd := &cobra.Command{
 		Use:   "tasks [ID]",
-		Short: "List the calls of tools that are tasks, or print what one answered",
-		Long: "List the calls of tools that are tasks: those that wait and run in order, then those that have ended, newest\n" +
-			"first. With ID print what the tool answered, as tools call does, with the exit code of a task that was\n" +
-			"waited for; one that has not ended is shown as it is. signalbox status, logs, why, cancel and retry take\n" +
-			"their ids too.",
+		Short: "List the tool tasks, or print the answer of one",
+		Long: "List the tool tasks, which are tool calls that run as tasks: first the waiting and running ones in order, then the\n" +
+			"ended ones, newest first. With ID print the tool's answer, as tools call does, with the exit code of a task that was\n" +
+			"waited for; if the task has not ended, show its state. signalbox status, logs, why, cancel and retry accept the ids\n" +
+			"of tool tasks too.",
 		Example: "  signalbox tools tasks --status failed\n" +
 			"  signalbox tools tasks k2m9",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 && (opts.Tool != "" || opts.Status != "" || opts.Before != "") {
-				return usage("--tool, --status and --before choose from the list: leave them out with an ID")
+				return usage("--tool, --status and --before filter the list: leave them out with an ID")
 			}
 			if opts.Limit < 1 || opts.Limit > maxPage {
 				return usage("--limit: want 1 to %d, got %d", maxPage, opts.Limit)
@@ -141,13 +141,13 @@ func (a *app) toolTasksCmd() *cobra.Command {
 				return a.toolTask(ctx, c, args[0])
 			}
 			return printed(a, func(page api.ToolTasks) {
-				lines(a, page.Tasks, "No calls of tools are tasks. signalbox tools call NAME --task makes one.", page.Next, a.toolTaskLine)
+				lines(a, page.Tasks, "No tool tasks. signalbox tools call NAME --task makes one.", page.Next, a.toolTaskLine)
 			})(c.ToolTasks(ctx, opts))
 		}),
 		ValidArgsFunction: a.completeArg(toolTaskIDs),
 	}
 	f := cmd.Flags()
-	f.StringVar(&opts.Tool, "tool", "", "only of this `tool`")
+	f.StringVar(&opts.Tool, "tool", "", "only tasks of this `tool`")
 	f.Var(newChoice(&opts.Status, "", "pending", "running", "completed", "failed", "cancelled"), "status", "only those that are pending, running, completed, failed or cancelled")
 	pageFlags(f, &opts.Before, &opts.Limit, "tasks")
 	return cmd

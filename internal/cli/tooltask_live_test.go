@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Output that the log has shown is not printed again as the result.
+// Output that the log has shown already is not printed again as the result.
 func TestWaitForAToolTaskOnATerminal(t *testing.T) {
 	f := newDirector(t)
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "tools", "call", "report", "--task", "--wait")
@@ -25,8 +25,8 @@ func TestWaitForAToolTaskOnATerminal(t *testing.T) {
 	}
 }
 
-// A token with the scope tool alone can wait for its call: the routes that it may
-// not read only show progress.
+// A token with only the scope tool can wait for its call: the routes that it may not
+// read only show progress.
 func TestWaitForAToolTaskWithATokenForTools(t *testing.T) {
 	t.Parallel()
 	f := newDirector(t)

@@ -20,9 +20,9 @@ func (a *app) usageCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "usage",
 		Short: "Show what runs used, in tokens and money",
-		Long: `Show what runs used, in tokens and money, by day, agent, schedule, user or model. Only runs whose agents reported
-tokens or costs are counted. A run counts on the day, in UTC, on which it ended; a task that was run twice has two
-runs. The sums are kept for 400 days, whatever becomes of the tasks.`,
+		Long: `Show what runs used, in tokens and money, by day, agent, schedule, user or model. Only runs whose agents report
+tokens or costs count. A run counts on the UTC day on which it ended; a task that ran twice has two runs. The sums are
+kept for 400 days, even if the tasks are deleted earlier.`,
 		Example: `  signalbox usage
   signalbox usage --by agent --from 2026-01-01 --to 2026-01-31
   signalbox usage --by model --schedule nightly --json`,
@@ -36,7 +36,7 @@ runs. The sums are kept for 400 days, whatever becomes of the tasks.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(newChoice(&opts.By, "day", "day", "agent", "schedule", "user", "model"), "by", "a row for each day, agent, schedule, user or model")
+	f.Var(newChoice(&opts.By, "day", "day", "agent", "schedule", "user", "model"), "by", "one row for each day, agent, schedule, user or model")
 	f.StringVar(&opts.From, "from", "", "first `day` in UTC, such as 2026-01-31 (default: 29 days before the last)")
 	f.StringVar(&opts.To, "to", "", "last `day` (default: today)")
 	f.StringVar(&opts.Agent, "agent", "", "only runs of this `agent`")
@@ -60,7 +60,7 @@ func (a *app) usageText(got api.Usage) {
 	a.table(rightAligned(rows))
 }
 
-// usageName is what a row is the sum of.
+// usageName names what a row sums up.
 func usageName(by string, row api.UsageRow) string {
 	switch name := cmp.Or(row.Email, row.Name); {
 	case name != "":
@@ -68,9 +68,9 @@ func usageName(by string, row api.UsageRow) string {
 	case by == "schedule":
 		return "no schedule"
 	case by == "user":
-		return "nobody in particular"
+		return "no user"
 	}
-	return "unknown"
+	return "no user"
 }
 
 func usageRow(name string, s api.UsageSums) []string {

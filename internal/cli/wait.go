@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// errWaitOver is the cause of a context that --wait-timeout ended.
+// errWaitOver is the cause of a context that ended by --wait-timeout.
 var errWaitOver = errors.New("the wait is over")
 
 // waitFlags are the flags of commands that can wait for a task.
@@ -30,7 +30,7 @@ func (w *waitFlags) register(cmd *cobra.Command) {
 
 func (w waitFlags) check() error {
 	if w.limit != 0 && !w.on {
-		return usage("--wait-timeout bounds a wait: it goes with --wait")
+		return usage("--wait-timeout limits a wait: it needs --wait")
 	}
 	return nil
 }
@@ -55,8 +55,8 @@ type waiter struct {
 
 	drawing    bool      // progress is one line that is redrawn
 	lastState  string    // state and agent that were printed last
-	gate       string    // of a waiting task, as it was printed last; "": none
-	knownUntil time.Time // the newest time in the task as it was read
+	gate       string    // gate of a waiting task that was printed last; "": none
+	knownUntil time.Time // newest time in the task when it was read
 	sawEnd     bool      // the event of its end has arrived
 	log        *liveLog  // nil until it runs
 
@@ -70,8 +70,8 @@ type outcome struct {
 	err  error
 }
 
-// wait waits for the task's end, at most until the context wait ends. ctx ends only
-// by an interrupt.
+// wait waits for the task's end, at most until the context wait ends. ctx ends only on
+// an interrupt.
 func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitResponse) error {
 	end, seen, err := a.await(ctx, wait, c, job.QueueID, job.State, func(ctx context.Context) (api.Task, error) { return c.Wait(ctx, job.QueueID) })
 	if err != nil {
@@ -176,7 +176,7 @@ func (w *waiter) refresh(ctx context.Context) {
 	message := task.LastError
 	if gate := waitingText(task); gate != "" {
 		if message = gate; gate != w.gate {
-			w.lastState = "" // it waits for something else
+			w.lastState = "" // it waits for something else now
 		}
 		w.gate = gate
 	}
@@ -186,7 +186,7 @@ func (w *waiter) refresh(ctx context.Context) {
 	}
 }
 
-// event shows a change of state, unless it is older than the task as it was read.
+// event shows a change of state, unless it is older than the task that was read last.
 func (w *waiter) event(ctx context.Context, event api.Event) {
 	switch {
 	case event.Kind == client.KindReset:
@@ -194,7 +194,7 @@ func (w *waiter) event(ctx context.Context, event api.Event) {
 	case client.Ended(event.State):
 		w.sawEnd = true // the last line is printed from the task, which has more details
 	case event.State == "" || !event.At.After(w.knownUntil):
-	case w.drawing, event.State == string(signalbox.Parked): // what it waits for is in the task
+	case w.drawing, event.State == string(signalbox.Parked): // the task says what it waits for
 		w.refresh(ctx)
 	default:
 		w.show(ctx, event.State, event.Agent, event.Message)
@@ -225,7 +225,7 @@ func (w *waiter) show(ctx context.Context, state, agent, message string) {
 func stateLine(id, state, agent, message string) string {
 	line := id + " " + state
 	if signalbox.IsExecutor(agent) {
-		agent = "" // the director itself, which needs no name
+		agent = "" // the director itself
 	}
 	switch {
 	case state == "dispatching" && agent != "":
@@ -251,7 +251,7 @@ func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) erro
 	return interruptedBy(err, w.id, back)
 }
 
-// detached is the error of a wait that was interrupted, with a hint how to come
+// detached is the error of a wait that was interrupted, with a hint on how to come
 // back.
 func (a *app) detached(id, state, back string) *fault {
 	f := failure(exitDetached, "detached", "detached: %s goes on (%s)", id, state)
@@ -270,7 +270,7 @@ func waitOver(id, state, back string) *fault {
 // interruptedBy is the error of a wait that failed while the task may still run.
 func interruptedBy(err error, id, back string) *fault {
 	f := *toFault(err)
-	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, id)
+	f.message = fmt.Sprintf("%s; as far as is known, %s goes on", f.message, id)
 	return f.withHint("%s", back)
 }
 
@@ -310,5 +310,5 @@ func endFault(task api.Task) *fault {
 	default:
 		f.exit = exitFailed
 	}
-	return f.withHint("signalbox logs %s shows its log, signalbox retry %s submits it anew", task.QueueID, task.QueueID)
+	return f.withHint("signalbox logs %s shows its log, signalbox retry %s submits it again", task.QueueID, task.QueueID)
 }

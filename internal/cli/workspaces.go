@@ -18,12 +18,12 @@ func (a *app) workspacesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workspaces",
 		Short: "List the worktrees that agents have made, and discard one",
-		Long: `List the worktrees that agents have made for tasks, those of each agent used last first. STATE is in_use (a run works in
-it), uncommitted (it has files that no commit has), unlanded (its commits have landed nowhere), landed, empty, or unknown
-with the reason. Agents remove by themselves what has landed or is empty, but for the last 8.`,
+		Long: `List the worktrees that agents have made for tasks, for each agent the last used first. STATE is in_use (a run works in
+it), uncommitted (it has uncommitted files), unlanded (its commits have landed nowhere), landed, empty, or unknown with
+the reason. Agents remove landed and empty worktrees automatically, except the last 8.`,
 		Example: "  signalbox workspaces --agent coder\n  signalbox workspaces discard sd7k2m9x",
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "only those of this agent")
+	cmd.Flags().StringVar(&agent, "agent", "", "only worktrees of this agent")
 	cmd.AddCommand(a.discardCmd())
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Workspaces, error) {
 		return c.Workspaces(ctx, agent)
@@ -33,7 +33,7 @@ with the reason. Agents remove by themselves what has landed or is empty, but fo
 func (a *app) workspaceTable(all api.Workspaces) {
 	none := "No agent has a worktree: agents work in their folder, unless agent.workspace or submit --workspace says worktree or clone."
 	if slices.ContainsFunc(all.Agents, func(g api.WorkspaceAgent) bool { return g.Message != "" }) {
-		none = "No agent that could be asked has a worktree."
+		none = "No agent that answered has a worktree."
 	}
 	list(a, all.Workspaces, none,
 		[]string{"AGENT", "NAME", "STATE", "SIZE", "USED", "TASK", "BRANCH", "REPOSITORY"}, func(w *api.Workspace) []string {
@@ -89,10 +89,10 @@ func (a *app) discardCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard NAME",
 		Short: "Discard a worktree",
-		Long: `Discard a worktree. It says first what would be lost, and asks; elsewhere than at a terminal it needs --yes. Files that
-are not committed are lost with the worktree, and so are those that git ignores and repositories within it; commits stay on its branch, which goes
-only if it has none that have not landed, or with --delete-branch. What came after it was said is never lost: then nothing
-is discarded. The conversation that was held there goes on in a new worktree.`,
+		Long: `Discard a worktree. The command first says what would be lost, and asks; without a terminal it needs --yes. Uncommitted
+files, files that git ignores and repositories inside the worktree are lost. Commits stay on its branch; the branch is
+deleted only if all its commits have landed, or with --delete-branch. If the worktree changed after the command said what
+would be lost, nothing is discarded. The conversation that worked there continues in a new worktree.`,
 		Example: "  signalbox workspaces discard sd7k2m9x --delete-branch",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
@@ -122,13 +122,13 @@ is discarded. The conversation that was held there goes on in a new worktree.`,
 		ValidArgsFunction: a.completeArg(workspaceNames),
 	}
 	f := cmd.Flags()
-	f.StringVar(&agent, "agent", "", "the agent that has it, where several have one of that name")
-	f.BoolVar(&yes, "yes", false, "do not ask before it is done")
-	f.BoolVar(&how.DeleteBranch, "delete-branch", false, "its branch goes too, with its commits")
+	f.StringVar(&agent, "agent", "", "the agent that has it, if several have one of that name")
+	f.BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	f.BoolVar(&how.DeleteBranch, "delete-branch", false, "delete its branch too, with its commits")
 	return cmd
 }
 
-// findWorkspace is the worktree of a name.
+// findWorkspace returns the worktree with a name.
 func findWorkspace(ctx context.Context, c *client.Client, agent, name string) (api.Workspace, error) {
 	all, err := c.Workspaces(ctx, agent)
 	if err != nil {
@@ -151,10 +151,10 @@ func findWorkspace(ctx context.Context, c *client.Client, agent, name string) (a
 	for _, w := range found {
 		agents = append(agents, w.Agent)
 	}
-	return api.Workspace{}, usage("%s have a worktree %s: say whose with --agent", clean(strings.Join(agents, " and ")), clean(name))
+	return api.Workspace{}, usage("%s have a worktree %s: choose one with --agent", clean(strings.Join(agents, " and ")), clean(name))
 }
 
-// sayLost tells what would be lost with a worktree, and reports whether anything would be.
+// sayLost prints what would be lost with a worktree, and reports whether anything would.
 func (a *app) sayLost(w api.Workspace, branch bool) bool {
 	tell := func(what string, n int, lines []string) {
 		a.note("%s", what)
@@ -166,15 +166,15 @@ func (a *app) sayLost(w api.Workspace, branch bool) bool {
 		}
 	}
 	if w.Files > 0 {
-		tell(plural(w.Files, "file that is not committed would be lost:", "files that are not committed would be lost:"), w.Files, w.Uncommitted)
+		tell(plural(w.Files, "uncommitted file would be lost:", "uncommitted files would be lost:"), w.Files, w.Uncommitted)
 	}
 	if w.NestedCount > 0 {
-		tell(plural(w.NestedCount, "repository within it has what would be lost:", "repositories within it have what would be lost:"), w.NestedCount, w.Nested)
+		tell(plural(w.NestedCount, "repository inside it has work that would be lost:", "repositories inside it have work that would be lost:"), w.NestedCount, w.Nested)
 	}
 	if w.CommitsCount > 0 && branch {
 		tell(plural(w.CommitsCount, "commit", "commits")+" of "+clean(w.Branch)+" would be lost:", w.CommitsCount, w.Commits)
 	} else if w.CommitsCount > 0 {
-		a.note("%s on %s, where work stays that has not landed.", plural(w.CommitsCount, "commit stays", "commits stay"), clean(w.Branch))
+		a.note("%s on %s, because they have not landed.", plural(w.CommitsCount, "commit stays", "commits stay"), clean(w.Branch))
 	}
 	return w.Files > 0 || w.NestedCount > 0 || branch && w.CommitsCount > 0
 }

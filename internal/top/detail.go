@@ -317,7 +317,7 @@ func (m *model) whyLines() []string {
 		}
 	}
 	if why.ETA != nil {
-		lines = append(lines, fmt.Sprintf("Starts in %s, going by the last %d runs.", etaText(why.ETA), why.ETA.Runs))
+		lines = append(lines, fmt.Sprintf("Starts in %s, estimated from the last %d runs.", etaText(why.ETA), why.ETA.Runs))
 	}
 	return lines
 }

@@ -17,7 +17,7 @@ test("a state says how much there is", () => {
 
 test("what would be lost depends on the branch", () => {
   const w = { agent: "a/b", name: "x y", branch: "signalbox/x", files: 3, uncommitted: ["one", "two"], commits_count: 1, commits: ["1234567 c"], seen: "s&1" };
-  assert.deepEqual(lostOf(w, false), [{ head: "3 files are not committed and would be lost:", lines: ["one", "two"], more: "and 1 more" }]);
+  assert.deepEqual(lostOf(w, false), [{ head: "3 uncommitted files would be lost:", lines: ["one", "two"], more: "and 1 more" }]);
   assert.deepEqual(lostOf(w, true)[1], { head: "1 commit of signalbox/x would be lost:", lines: ["1234567 c"], more: "" });
   assert.deepEqual(lostOf({ files: 0 }, true), []);
   assert.equal(discardPath(w, true), "/api/agents/a%2Fb/workspaces/x%20y?seen=s%261&delete_branch=true");

@@ -88,7 +88,7 @@ const Sums = ({ usage, view }) => {
 // Count has a word where there is no head of the column.
 const Count = ({ n, text }) => html`${n.toLocaleString("en")}<span class="usage-word"> ${text}</span>`;
 
-const unnamed = { agent: "unknown", schedule: "no schedule", user: "nobody in particular", model: "unknown" };
+const unnamed = { agent: "unknown", schedule: "no schedule", user: "no user", model: "unknown" };
 
 const Row = ({ row, usage, by, view, filters, share }) => {
   const search = searchOf(usage, by, row.name, filters);

@@ -21,7 +21,7 @@ const Change = ({ onClose }) => {
   const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${busy || !form.password || !form.next}>${busy ? "Working…" : "Change it"}</button>`;
   const field = (name, label, hint, complete, first) => html`<${Field} label=${label} hint=${hint} error=${error} name=${name === "next" ? "new_password" : name}>${(p) => html`<input ...${p} type="password" autocomplete=${complete} maxlength="1024" ...${first && { "data-first": "" }} value=${form[name]} onInput=${set(name)} />`}</${Field}>`;
   return html`<${Dialog} title="Change your password" onClose=${onClose} onSubmit=${run} foot=${foot}>
-    ${field("password", "Password as it is", "", "current-password", true)}
+    ${field("password", "Current password", "", "current-password", true)}
     ${field("next", "New password", "12 bytes or more", "new-password")}
     ${field("again", "New password again", "", "new-password")}
     ${error && !["password", "new_password", "again"].includes(error.field) && html`<${ErrorBox} error=${error} />`}

@@ -25,8 +25,8 @@ export const toneOf = (w) => ({ in_use: "busy", uncommitted: "warn", unlanded: "
 export const lostOf = (w, branch) => {
   const part = (head, count, lines = []) => ({ head, lines, more: count > lines.length ? `and ${count - lines.length} more` : "" });
   const lost = [];
-  if (w.files > 0) lost.push(part(plural(w.files, "file is not committed and would be lost:", "files are not committed and would be lost:"), w.files, w.uncommitted));
-  if (w.nested_count > 0) lost.push(part(plural(w.nested_count, "repository within it has what would be lost:", "repositories within it have what would be lost:"), w.nested_count, w.nested));
+  if (w.files > 0) lost.push(part(plural(w.files, "uncommitted file would be lost:", "uncommitted files would be lost:"), w.files, w.uncommitted));
+  if (w.nested_count > 0) lost.push(part(plural(w.nested_count, "repository inside it has work that would be lost:", "repositories inside it have work that would be lost:"), w.nested_count, w.nested));
   if (branch && w.commits_count > 0) lost.push(part(`${plural(w.commits_count, "commit", "commits")} of ${w.branch} would be lost:`, w.commits_count, w.commits));
   return lost;
 };
