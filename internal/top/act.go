@@ -10,21 +10,21 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// question is asked before something is changed.
+// question is asked before a change.
 type question struct {
 	title string
 	lines []string
-	word  string // that must be typed; "": y is enough
+	word  string // the word that confirms it; "": y does
 	typed string
-	wrong bool // something else was typed
+	wrong bool // another word was typed
 	do    tea.Cmd
 }
 
-// answer is what came of a change.
+// answer is the outcome of a change.
 type answer struct {
 	text string
 	bad  bool
-	open string // a task to look at
+	open string // ID of a task to open; "": none
 }
 
 func (m *model) answered(a answer) tea.Cmd {
@@ -34,7 +34,7 @@ func (m *model) answered(a answer) tea.Cmd {
 		m.say("%s", a.text)
 	}
 	if m.detail != nil {
-		m.detail.asked = m.detail.asked.Add(-detailEvery) // it has changed
+		m.detail.asked = m.detail.asked.Add(-detailEvery) // refresh it now
 	}
 	if a.open != "" {
 		return m.openTask(a.open, tabAuto)
@@ -51,11 +51,11 @@ func cancelConsequence(t api.LiveTask) string {
 	case "pending":
 		return "It has not started."
 	case "parked":
-		return "It is parked, and does not go on then."
+		return "It is parked, and will not go on."
 	case "cancelling":
-		return "It is being cancelled already; R at its agent takes the slot away."
+		return "It is being cancelled already; R on its agent frees the slot."
 	}
-	return "It runs on " + plain(t.Agent) + "; what it has done so far stays done."
+	return "It runs on " + plain(t.Agent) + "; what it has done so far stays."
 }
 
 func (m *model) cancelTask(id string) tea.Cmd {
@@ -69,7 +69,7 @@ func (m *model) cancelTask(id string) tea.Cmd {
 		case got.State == "cancelled":
 			return answer{text: "Cancelled: " + short(id)}
 		}
-		return answer{text: "Cancelling " + short(id) + ": its agent has not confirmed yet. If it does not, R takes the slot away from it."}
+		return answer{text: "Cancelling " + short(id) + ": its agent has not confirmed yet. If it does not, R frees the slot."}
 	}
 }
 
@@ -88,7 +88,7 @@ func (m *model) retryTask(id string) tea.Cmd {
 	}
 }
 
-// toTop moves the selected task ahead of all in its queue.
+// toTop moves the selected task to the front of its queue.
 func (m *model) toTop() tea.Cmd {
 	t, ok := m.pickedTask()
 	switch {
@@ -96,7 +96,7 @@ func (m *model) toTop() tea.Cmd {
 		m.complain("Select a task first.")
 		return nil
 	case t.State != "pending":
-		m.complain("%s does not wait: it is %s.", short(t.QueueID), cmp.Or(t.State, "not known yet"))
+		m.complain("%s is not waiting: it is %s.", short(t.QueueID), cmp.Or(t.State, "not known yet"))
 		return nil
 	}
 	return func() tea.Msg {
@@ -111,8 +111,8 @@ func (m *model) toTop() tea.Cmd {
 	}
 }
 
-// togglePause asks how to pause the selected agent, or resumes it. On the lane
-// of a queue that queue is meant.
+// togglePause asks how to pause the selected agent or queue, or resumes it if it is
+// paused.
 func (m *model) togglePause() tea.Cmd {
 	queue, pause := "", (*api.Pause)(nil)
 	if a, ok := m.pickedAgent(); ok {
@@ -146,15 +146,15 @@ func allQueues(queue string) string {
 	return queue
 }
 
-// releaseConsequences say what a release does before it is done.
+// releaseConsequences lists what a release will do.
 func releaseConsequences(a api.LiveAgent) []string {
-	lines := []string{"It takes the slots of " + plain(a.Name) + " away from what holds them:"}
+	lines := []string{"It frees the slots of " + plain(a.Name) + ":"}
 	for _, t := range a.Current {
 		lines = append(lines, "  "+short(t.QueueID)+" "+plain(t.PromptPreview)+" ends as failed (released)")
 	}
-	lines = append(lines, "What they still print or report is discarded.")
+	lines = append(lines, "Later output and reports are discarded.")
 	if a.Pause != nil {
-		return append(lines, "Nothing starts then: "+plain(a.Name)+" is paused.")
+		return append(lines, "No task starts next: "+plain(a.Name)+" is paused.")
 	}
 	if len(a.Line) > 0 {
 		return append(lines, "Next to start: "+short(a.Line[0].QueueID)+" "+plain(a.Line[0].PromptPreview))
@@ -172,8 +172,7 @@ func (m *model) releaseAgent(name string) tea.Cmd {
 	}
 }
 
-// searchRows is how many tasks a search shows: who wants more says more of
-// what it is.
+// searchRows is how many tasks a search shows. To see others, narrow the query.
 const searchRows = 500
 
 // searched is the answer to a search.
@@ -183,7 +182,7 @@ type searched struct {
 	err   error
 }
 
-// find shows what matches a query; "" is everything.
+// find searches for the tasks that match a query; "" matches all.
 func (m *model) find(query string) tea.Cmd {
 	m.search = search{query: query}
 	m.picks[pageTasks], m.tops[pageTasks] = pick{}, 0
@@ -199,8 +198,8 @@ func (m *model) ask() tea.Cmd {
 	}
 }
 
-// refreshSearch asks anew when something has changed, a second after the last
-// time at the earliest.
+// refreshSearch repeats the search when the board has changed, at most once a
+// second.
 func (m *model) refreshSearch() tea.Cmd {
 	s := &m.search
 	if s.asking || m.o.Now().Sub(s.asked) < tick*2 || s.revision == m.board.Revision && s.result != nil {
@@ -211,7 +210,7 @@ func (m *model) refreshSearch() tea.Cmd {
 
 func (m *model) found(s searched) {
 	if s.query != m.search.query {
-		return // another has been typed since
+		return // the answer is for an older query
 	}
 	m.search.asking, m.search.err = false, ""
 	if s.err != nil {

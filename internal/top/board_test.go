@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// TestBoardRemembersTheEnd shows that a task that has ended is found as such,
-// also where a lane still shows what was before.
+// TestBoardRemembersTheEnd checks that an ended task is found as ended, even if a lane
+// still shows an older state.
 func TestBoardRemembersTheEnd(t *testing.T) {
 	var b board
 	first := busyBoard()
@@ -27,7 +27,7 @@ func TestBoardRemembersTheEnd(t *testing.T) {
 	}
 }
 
-// TestBoardIsBounded shows that a view that is open for weeks does not grow.
+// TestBoardIsBounded checks that a view that is open for weeks does not grow.
 func TestBoardIsBounded(t *testing.T) {
 	var b board
 	b.take(client.LiveEvent{Kind: client.LiveSnapshot, Live: busyBoard()})
@@ -45,7 +45,7 @@ func TestBoardIsBounded(t *testing.T) {
 	}
 }
 
-// TestOutputIsBounded shows the same of an output, with lines that do not end.
+// TestOutputIsBounded checks the same for an output, with lines that do not end.
 func TestOutputIsBounded(t *testing.T) {
 	d := detail{}
 	for range 3 * maxLog {
@@ -62,8 +62,8 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// TestOutputScrolls shows that scrolling back stops the following, and the end
-// takes it up.
+// TestOutputScrolls checks that scrolling back stops following, and scrolling to the end
+// resumes it.
 func TestOutputScrolls(t *testing.T) {
 	r := newRig(t, 80, 24)
 	var text strings.Builder

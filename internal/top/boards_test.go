@@ -12,7 +12,7 @@ func before(d time.Duration) *time.Time { t := noon.Add(-d); return &t }
 
 func id(end string) string { return "queue-" + strings.Repeat("0", 22) + end }
 
-// task is one that was submitted some time ago.
+// task returns a task that was submitted age ago.
 func task(end, state, prompt string, age time.Duration) api.LiveTask {
 	return api.LiveTask{
 		QueueID: id(end), State: state, PromptPreview: prompt, CreatedAt: *before(age), Source: "web", Mode: "queue", Queue: "work", By: "ana",
@@ -35,7 +35,7 @@ func agent(name, face string, current, line []api.LiveTask) api.LiveAgent {
 	return a
 }
 
-// busyBoard is the one of the sketch of the page Now.
+// busyBoard is the board from the design of the page Now.
 func busyBoard() api.Live {
 	search := runs(task("t418", "working", "Summarise the incident channel and open tickets for what is missing", 3*time.Minute), "researcher", 134*time.Second)
 	search.Call = &api.LiveCall{Tool: "web_search", Capacity: "web_search", Since: *before(8 * time.Second), InUse: 3, Concurrent: 4}
@@ -84,7 +84,7 @@ func busyBoard() api.Live {
 	}
 }
 
-// fullBoard has more of everything than a screen has room for.
+// fullBoard has more of everything than fits on a screen.
 func fullBoard() api.Live {
 	l := busyBoard()
 	l.Totals.Pending, l.Totals.Running, l.Totals.Slots = 50, 30, 30
@@ -95,7 +95,7 @@ func fullBoard() api.Live {
 	return l
 }
 
-// hostileBoard is full of texts that want to be more than text.
+// hostileBoard is full of texts that try to control the terminal.
 func hostileBoard() api.Live {
 	const evil = "<script>alert(1)</script> \x1b[2J\x1b]0;owned\x07 \u202egnp.exe\u202c 日本語のタスク 👩‍👩‍👧 \u0085\u2028end"
 	t := runs(task("evil", "working", evil, time.Minute), "mal\x1b[31mory", time.Minute)

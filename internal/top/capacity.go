@@ -12,8 +12,8 @@ import (
 // maxBar is the length of the longest bar of slots.
 const maxBar = 20
 
-// capacityLines shows the accounts with their limits, and the tool queues: who has their
-// slots and who waits. Of the selected one all of them.
+// capacityLines shows the accounts with their limits, and the tool queues with their
+// holders and waiters. The selected row shows all of its details.
 func (m *model) capacityLines() []string {
 	accounts := m.accounts()
 	if len(m.board.Capacity)+len(accounts) == 0 {
@@ -81,7 +81,7 @@ func (m *model) capacityRow(q *api.ToolQueue) []string {
 	return lines
 }
 
-// queueHeld is the rate of a tool queue, and until when it is closed.
+// queueHeld shows the rate of a tool queue, and until when it is closed.
 func (m *model) queueHeld(q *api.ToolQueue) string {
 	rate := ""
 	if r := q.Rate; r != nil {
@@ -102,7 +102,7 @@ func (m *model) queueHeld(q *api.ToolQueue) string {
 
 func (m *model) indented(s string) string { return strings.Repeat(" ", m.nameColumn) + s }
 
-// bar shows slots in use and free ones; where there are many, their shares.
+// bar shows the used and free slots, scaled if there are more than maxBar.
 func bar(inUse, all int) string {
 	if all <= 0 {
 		return ""
@@ -112,7 +112,7 @@ func bar(inUse, all int) string {
 	return strings.Repeat("■", used) + strings.Repeat("□", cells-used)
 }
 
-// heldBy names who has the slots of a tool queue, each once.
+// heldBy names the holders of a tool queue's slots, each once.
 func heldBy(q *api.ToolQueue) string {
 	count, order := map[string]int{}, []string{}
 	for _, h := range q.Holders {
@@ -132,10 +132,10 @@ func heldBy(q *api.ToolQueue) string {
 	return "held by " + strings.Join(order, ", ")
 }
 
-// nobody is for a tool queue without holders that the reader may see.
+// nobody is the text for a tool queue without holders that the reader may see.
 func nobody(q *api.ToolQueue) string {
 	if q.InUse > 0 {
-		return "who holds its slots is not for you to see"
+		return "you may not see who holds its slots"
 	}
 	return "nobody holds a slot"
 }
@@ -149,7 +149,7 @@ func holderName(h api.ToolHolder) string {
 	return "a caller"
 }
 
-// at says at which of several directors a call is.
+// at names the director of a call, if there are several.
 func at(director string) string {
 	if director == "" {
 		return ""
@@ -172,12 +172,12 @@ func (m *model) holderText(h api.ToolHolder) string {
 // accountKey is the key of an account's row; no tool queue has such a name.
 func accountKey(name string) string { return "account:" + name }
 
-// accounts are those that are not open or of which a limit is known.
+// accounts returns the accounts that are not open or have a known limit.
 func (m *model) accounts() []api.Account {
 	return slices.DeleteFunc(slices.Clone(m.board.Accounts), func(a api.Account) bool { return a.State == "open" && len(a.Windows) == 0 })
 }
 
-// opens says until when something waits; nil: that is not known.
+// opens says when a gate opens; nil: the time is not known.
 func (m *model) opens(until *time.Time) string {
 	switch {
 	case until == nil:
@@ -188,7 +188,7 @@ func (m *model) opens(until *time.Time) string {
 	return "for another " + ago(until.Sub(m.now()))
 }
 
-// accountText says what an account lets through, as the pages do.
+// accountText describes the state of an account, with the words of the dashboard.
 func (m *model) accountText(a *api.Account) string {
 	switch a.State {
 	case "closed":
@@ -201,7 +201,8 @@ func (m *model) accountText(a *api.Account) string {
 	return m.st.good.Render("○ " + plain(a.State))
 }
 
-// accountRow is an account with its fullest limit; of the selected one all that is known.
+// accountRow shows an account with its fullest limit. The selected row shows all of its
+// details.
 func (m *model) accountRow(a *api.Account) []string {
 	mark, chosen := "  ", accountKey(a.Name) == m.picks[pageCapacity].row
 	if chosen {

@@ -15,44 +15,44 @@ import (
 )
 
 const (
-	detailEvery = 2 * time.Second // a task and its gates are asked for that often
+	detailEvery = 2 * time.Second // interval at which a task and its gates are read
 	maxLog      = 2000            // lines of output that are kept
-	maxLogLine  = 4000            // bytes of one
+	maxLogLine  = 4000            // bytes of a line that has no end yet
 )
 
-// tab is a part of the detail.
+// tab is one of the tabs of the detail.
 type tab int
 
-// The tabs. tabAuto is the gates of a waiting task, the output of another.
+// The tabs. tabAuto shows the gates of a waiting task, and the output of any other.
 const (
 	tabAuto tab = iota
 	tabWhy
 	tabLog
 )
 
-// detail is one task from near.
+// detail shows one task.
 type detail struct {
 	id     string
 	tab    tab
-	row    api.LiveTask // as it was when it was opened
-	task   *api.Task    // nil: not there yet
+	row    api.LiveTask // the task when it was opened
+	task   *api.Task    // nil: not read yet
 	why    *api.Why
 	err    string
 	asked  time.Time
-	cancel context.CancelFunc // ends the following of its output
+	cancel context.CancelFunc // stops following the output
 
 	log    []string
-	part   string // of a line that is not whole yet
-	gap    bool   // its beginning is no longer there
+	part   string // the last line, if it is not complete yet
+	gap    bool   // the beginning of the output is no longer kept
 	done   bool
 	logErr string
-	top    int // first line of the tab that is shown, where it is not followed
+	top    int // first visible line of the tab, unless it follows
 	follow bool
 
 	cut   bool           // long lines are cut, not wrapped
-	left  int            // cells that are hidden on the left of cut lines
-	find  *regexp.Regexp // nil: nothing is looked for
-	match int            // which of the matches is shown
+	left  int            // hidden cells at the left of cut lines
+	find  *regexp.Regexp // nil: no search
+	match int            // index of the match that is shown
 	rows  logRows
 }
 
@@ -86,7 +86,7 @@ func (m *model) openTask(id string, t tab) tea.Cmd {
 	return tea.Batch(m.fetch(id), m.followOutput(ctx, id))
 }
 
-// closeDetail ends what runs for the detail.
+// closeDetail closes the detail and stops its requests.
 func (m *model) closeDetail() {
 	if m.detail != nil {
 		m.detail.cancel()
@@ -94,9 +94,8 @@ func (m *model) closeDetail() {
 	m.detail, m.beside = nil, false
 }
 
-// showBeside shows the selected task beside the list, where there is room. What
-// is to be asked for it is asked at the next tick: whoever goes through a list
-// asks for nothing.
+// showBeside shows the selected task beside the list, if there is room. It is read
+// at the next tick, so that scrolling through a list makes no requests.
 func (m *model) showBeside() {
 	if m.inDetail() {
 		return
@@ -121,7 +120,7 @@ func (m *model) fetch(id string) tea.Cmd {
 
 func (m *model) refreshDetail() tea.Cmd {
 	d := m.detail
-	if d.asked.IsZero() { // it was selected in the list
+	if d.asked.IsZero() { // opened by showBeside, not read yet
 		ctx, cancel := context.WithCancel(m.ctx)
 		d.asked, d.cancel = m.o.Now(), cancel
 		return tea.Batch(m.fetch(d.id), m.followOutput(ctx, d.id))
@@ -133,7 +132,7 @@ func (m *model) refreshDetail() tea.Cmd {
 	return m.fetch(d.id)
 }
 
-// detailed takes an answer in that is about the open task.
+// detailed applies an answer about the open task.
 func (m *model) detailed(msg tea.Msg) {
 	d := m.detail
 	if d == nil {
@@ -172,7 +171,7 @@ func (d *detail) learn(err error) {
 	}
 }
 
-// keyDetail are the keys of the detail.
+// keyDetail handles a key in the detail.
 func (m *model) keyDetail(name string) tea.Cmd {
 	d := m.detail
 	switch name {
@@ -216,7 +215,7 @@ func (m *model) keyDetail(name string) tea.Cmd {
 	return nil
 }
 
-// scroll moves the text of the tab. To scroll back is to stop following.
+// scroll moves the text of the tab. Scrolling back stops following.
 func (m *model) scroll(by int) {
 	d := m.detail
 	if d.follow && m.shownTab() == tabLog {
@@ -226,7 +225,7 @@ func (m *model) scroll(by int) {
 	d.follow = by > 0 && d.top+m.tabHeight() >= len(m.logRows())
 }
 
-// detailTask is what is known of the open task, as a row.
+// detailTask returns the newest known state of the open task, as a row.
 func (m *model) detailTask() api.LiveTask {
 	d := m.detail
 	if t, ok := m.board.task(d.id); ok && (d.task == nil || !client.Ended(d.task.State)) {
@@ -254,11 +253,11 @@ func (m *model) shownTab() tab {
 	return tabLog
 }
 
-// bothFrom is the height of the body from which on gates and output are shown
+// bothFrom is the minimum height of the body at which gates and output are shown
 // one above the other.
 const bothFrom = 34
 
-// detailLines are the facts, then the tabs.
+// detailLines shows the facts, then the tabs.
 func (m *model) detailLines() []string {
 	m.detail.top = max(0, m.detail.top)
 	lines := m.facts()
@@ -274,7 +273,7 @@ func (m *model) detailLines() []string {
 	return append(append(lines, m.rule(m.logTitle())), m.logWindow(m.tabHeight())...)
 }
 
-// tabHeight is how many lines the tab has, its rule apart.
+// tabHeight is the number of lines for the tab, without its rule.
 func (m *model) tabHeight() int {
 	above := len(m.facts()) + 1
 	if m.bodyHeight() >= bothFrom {
@@ -283,7 +282,7 @@ func (m *model) tabHeight() int {
 	return max(1, m.bodyHeight()-above)
 }
 
-// whyAbove are the gates above the output, which keeps some room.
+// whyAbove shows the gates above the output, for which it leaves some lines.
 func (m *model) whyAbove() []string {
 	const output = 8
 	why := m.whyLines()
@@ -294,8 +293,8 @@ func (m *model) rule(title string) string {
 	return m.st.dim.Render("── ") + m.st.bold.Render(title) + m.st.dim.Render(" "+strings.Repeat("─", max(0, m.detailWidth()-4-width(title))))
 }
 
-// whyLines are the gates between the task and its start: sign, condition,
-// numbers, and what can be done.
+// whyLines shows the gates between the task and its start: sign, condition, numbers,
+// and what can be done.
 func (m *model) whyLines() []string {
 	why := m.detail.why
 	if why == nil {
@@ -322,7 +321,8 @@ func (m *model) whyLines() []string {
 	return lines
 }
 
-// hang sets a text with a sign before its first line.
+// hang wraps a text to n cells, with a sign before its first line and the others
+// indented.
 func hang(sign, text string, n int) []string {
 	indent := width(sign)
 	lines := wrap(text, max(10, n-indent))
@@ -336,7 +336,7 @@ func hang(sign, text string, n int) []string {
 	return lines
 }
 
-// etaText is a range of waiting, in minutes where that is near enough.
+// etaText formats a range of waiting time, in minutes if it is long.
 func etaText(e *api.ETA) string {
 	low, high := int64(e.LowSeconds), int64(e.HighSeconds)
 	if low == high || high == 0 {

@@ -12,24 +12,24 @@ const docsHead = `# The terminal view
 
 <!-- Made from the view by: go test ./internal/top -update -->
 
-` + "`signalbox top`" + ` shows in a terminal what the dashboard shows in a browser: both read the same live stream. It needs 80 × 24
-cells and makes do with fewer.
+` + "`signalbox top`" + ` shows in a terminal what the dashboard shows in a browser: both read the same live stream. It is made
+for 80 × 24 cells, but works with fewer.
 
 %s
-Each agent has a lane: what runs, and below it, or beside it where there is room, what waits, in order and with its age.
-Lanes that work come first, then those in which something waits, with the queues that no agent owns among them, then idle
-ones and those that are down. The first line with a sign says whether a person is needed, and what to do. The rule above a
-list says where in it you are, and whether there is more above (↑) and below (↓).
+Each agent has a lane with its running tasks. The waiting tasks are below them, or beside them if there is room, in order and
+with their ages. Lanes that run a task come first, then lanes with waiting tasks, including the queues that no agent owns, then
+idle agents, then agents that are down. The first line with a sign says whether a person is needed, and what to do. The rule
+above a list shows where in the list you are, and whether there is more above (↑) and below (↓).
 
-From 140 columns on the selected task stands beside the list. Enter gives it the keys, Esc gives them back.
+With 140 columns or more the selected task is shown beside the list. Enter moves the keys to the task, Esc back to the list.
 
-Why does a task not run? ` + "`w`" + ` says it, in the words of ` + "`signalbox why`" + `:
-
-%s
-The tool queues, who has their slots and who waits:
+Why does a task not run? ` + "`w`" + ` shows what ` + "`signalbox why`" + ` prints:
 
 %s
-Above them stand the accounts that have limits or are not open, with until when and what waits for them:
+The tool queues, with the holders of their slots and the waiting calls:
+
+%s
+Above them are the accounts that have limits or are not open. They show until when they are closed and what waits for them:
 
 %s
 ## Keys
@@ -37,30 +37,31 @@ Above them stand the accounts that have limits or are not open, with until when 
 | key | |
 |---|---|
 %s
-What cancels or retries asks first, and only ` + "`y`" + ` is a yes. A release asks for the agent's name. A new task asks for
-the prompt and the agent, a chat for the message, a pause for its reason and duration: Enter goes to the next field, and
-after the last one does it; Esc leaves it. A search of the tasks is such as ` + "`agent:coder state:failed since:2h \"billing\"`" + `.
+Cancel and retry ask for confirmation; only ` + "`y`" + ` confirms. A release asks for the agent's name. A new task asks for
+the prompt and the agent, a chat for the message, a pause for its reason and duration. Enter goes to the next field and
+submits after the last one; Esc cancels. An example of a search: ` + "`agent:coder state:failed since:2h \"billing\"`" + `.
 
-Long lines of output are wrapped; ` + "`W`" + ` cuts them, and ← → move along them. With Shift most terminals mark text with the mouse.
+Long lines of output are wrapped; ` + "`W`" + ` cuts them, and ← → move along them. In most terminals Shift and the mouse select text.
 
 ## Old data
 
-A connection that is closed is said at once, silence after 5 s, with the age of the data; ages stop to grow. After 15 s everything
-is grey and nothing can be changed, not even what was asked before. The view tries again until the director is back.
+The view reports a closed connection at once, and a silent one after 5 s, with the age of the data; the ages of tasks stop.
+After 15 s everything turns grey, and nothing can be changed, not even with a question that is open. The view tries to reconnect
+until the director is back.
 
-Text of tasks and agents is shown as text: escape sequences are taken out, other control characters and those that turn
-the text round are question marks. ` + "`NO_COLOR` and `--color never`" + ` leave the colours out; none says anything alone. Without a
-terminal the view says so and ends with code 2: ` + "`signalbox status --json`" + ` is for programs.
+Text from tasks and agents is shown as text: escape sequences are removed, and other control characters and characters that
+reorder text become question marks. ` + "`NO_COLOR` and `--color never`" + ` turn the colours off; no information is in a colour alone.
+Without a terminal the view prints an error and ends with code 2: programs use ` + "`signalbox status --json`" + `.
 
 ## Try it
 
-` + "`signalbox demo`" + ` needs nothing: it starts a director on this host alone, three demo agents, two tool queues and a gentle
-stream of tasks. One task waits for capacity from the start. ` + "`w`" + ` in the demo's terminal wedges an agent; the view and the
-dashboard then show the way out, ` + "`R`" + ` or ` + "`signalbox release`" + `. Kill the demo with ` + "`kill -9`" + ` and start it again: it says what it
-recovered, and its agents have gone on meanwhile.
+` + "`signalbox demo`" + ` needs nothing: it starts a director on this host alone, three demo agents, two tool queues and a slow
+stream of tasks. One task waits for capacity from the start. ` + "`w`" + ` in the demo's terminal makes an agent hang; the view and the
+dashboard then show what to do: ` + "`R`" + ` or ` + "`signalbox release`" + `. Kill the demo with ` + "`kill -9`" + ` and start it again: it says what it
+recovered, and its agents have continued meanwhile.
 `
 
-// TestDocs keeps docs/top.md equal to the view.
+// TestDocs checks that docs/top.md shows the view.
 func TestDocs(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "top.md")
 	screen := func(name string) string {

@@ -12,28 +12,28 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// form is filled in before something is submitted or changed.
+// form is filled in before a submit or a change.
 type form struct {
 	title  string
 	lines  []string
 	fields []field
-	at     int    // the field that is typed in
-	wrong  string // why it was not taken
+	at     int    // index of the field with the cursor
+	wrong  string // why the input was rejected
 	do     func(values []string) (tea.Cmd, error)
 }
 
-// field is one line of a form. The hint says what an empty one means.
+// field is one line of a form. The hint says what an empty field means.
 type field struct{ label, text, hint string }
 
-// line is typed at the bottom: a search, a filter, what is to be found.
+// line is typed at the bottom: a search, a filter or a text to find.
 type line struct {
 	label, text string
 	change      func(text string) // after each key; nil: only Enter counts
 	enter       func(text string) tea.Cmd
 }
 
-// keyForm fills in a form. Enter goes to the next field, and after the last
-// one does what the form is for.
+// keyForm handles a key in a form. Enter goes to the next field, and submits the
+// form after the last one.
 func (m *model) keyForm(k tea.KeyPressMsg) tea.Cmd {
 	f := m.form
 	last := len(f.fields) - 1
@@ -91,7 +91,7 @@ func (m *model) formLines() []string {
 	return lines
 }
 
-// keyTyping edits the line at the bottom.
+// keyTyping handles a key in the line at the bottom.
 func (m *model) keyTyping(k tea.KeyPressMsg) tea.Cmd {
 	l := m.typing
 	switch k.String() {
@@ -112,7 +112,7 @@ func (m *model) keyTyping(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// typeSearch begins what / is for where it is pressed.
+// typeSearch starts what / does in the current view: find, search or filter.
 func (m *model) typeSearch() {
 	switch {
 	case m.inDetail():
@@ -129,12 +129,12 @@ func (m *model) typeSearch() {
 	}
 }
 
-// askSubmit asks for a new task, for the selected agent unless another is named.
+// askSubmit opens the form for a new task, with the selected agent filled in.
 func (m *model) askSubmit() {
 	a, _ := m.pickedAgent()
 	m.form = &form{
 		title:  "New task",
-		fields: []field{{label: "Prompt"}, {label: "Agent", text: plain(a.Name), hint: "any that may take it"}},
+		fields: []field{{label: "Prompt"}, {label: "Agent", text: plain(a.Name), hint: "any agent"}},
 		do: func(values []string) (tea.Cmd, error) {
 			if values[0] == "" {
 				return nil, errors.New("the prompt is empty")
@@ -154,7 +154,8 @@ func (m *model) submitTask(req api.SubmitRequest) tea.Cmd {
 	}
 }
 
-// askChat asks for a message to the selected agent, in its current conversation.
+// askChat opens the form for a message to the selected agent, in its current
+// conversation.
 func (m *model) askChat() {
 	a, ok := m.pickedAgent()
 	if !ok {
@@ -162,7 +163,7 @@ func (m *model) askChat() {
 		return
 	}
 	m.form = &form{
-		title: "Chat with " + plain(a.Name), lines: []string{"It goes on in the current conversation of the agent."},
+		title: "Chat with " + plain(a.Name), lines: []string{"The message continues the agent's current conversation."},
 		fields: []field{{label: "Message"}},
 		do: func(values []string) (tea.Cmd, error) {
 			if values[0] == "" {
@@ -186,17 +187,17 @@ func (m *model) chat(agent, message string) tea.Cmd {
 	}
 }
 
-// askPause asks why and for how long a queue is paused.
+// askPause opens the form for the reason and the duration of a pause.
 func (m *model) askPause(queue string) {
 	m.form = &form{
-		title: "Pause " + plain(queue), lines: []string{"What runs goes on. Nothing new starts until it is resumed."},
+		title: "Pause " + plain(queue), lines: []string{"Running tasks go on. None starts until the pause ends."},
 		fields: []field{{label: "Reason", hint: "none; others see it"}, {label: "Duration", hint: "until someone resumes it; such as 30m or 2h"}},
 		do: func(values []string) (tea.Cmd, error) {
 			req := api.PauseRequest{Queue: queue, Reason: values[0]}
 			if values[1] != "" {
 				d, err := time.ParseDuration(values[1])
 				if err != nil || d < time.Second {
-					return nil, fmt.Errorf("%q is no duration: say 30m or 2h", values[1])
+					return nil, fmt.Errorf("%q is not a duration such as 30m or 2h", values[1])
 				}
 				req.Seconds = int(d.Seconds())
 			}
@@ -210,6 +211,6 @@ func (m *model) pause(req api.PauseRequest) tea.Cmd {
 		if _, err := m.o.Director.Pause(m.ctx, req); err != nil {
 			return failed("Not paused", err)
 		}
-		return answer{text: "Paused: " + req.Queue + ". What runs goes on; p lets it take work again."}
+		return answer{text: "Paused: " + req.Queue + ". Running tasks go on; p resumes it."}
 	}
 }

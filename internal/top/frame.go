@@ -10,10 +10,10 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// frameFrom is the height from which on there is more than the body.
+// frameFrom is the minimum height for a head and a bottom around the body.
 const frameFrom = 8
 
-// bodyHeight leaves room for the head and the line at the bottom.
+// bodyHeight is the height without the head and the lines at the bottom.
 func (m *model) bodyHeight() int {
 	if m.height < frameFrom {
 		return m.height
@@ -21,15 +21,15 @@ func (m *model) bodyHeight() int {
 	return max(1, m.height-len(m.head())-len(m.bottom()))
 }
 
-// head is what stands above the body: the pages, whether a person is needed,
-// and the figures of all.
+// head shows what is above the body: the pages, whether a person is needed, and the
+// totals.
 func (m *model) head() []string {
 	lines := append([]string{m.header()}, m.healthLines()...)
 	return append(lines, m.totalsLine(), m.placeLine())
 }
 
-// placeLine is the rule above a list: where in it the selection is, whether
-// there is more above and below, and by what it is filtered.
+// placeLine is the rule above a list, with the place of the selection, whether there
+// is more above and below, and the filter.
 func (m *model) placeLine() string {
 	s := &m.shown
 	text := ""
@@ -45,7 +45,7 @@ func (m *model) placeLine() string {
 	return m.st.dim.Render(strings.Repeat("─", max(0, m.width-width(text))) + text)
 }
 
-// frame is the screen as text: height lines of at most width cells.
+// frame returns the screen as text: height lines of at most width cells.
 func (m *model) frame() string {
 	m.shown = shown{}
 	lines := filled(m.body(), m.bodyHeight())
@@ -62,7 +62,7 @@ func (m *model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-// filled makes a list of lines exactly n long.
+// filled pads or cuts a list of lines to exactly n.
 func filled(lines []string, n int) []string {
 	for len(lines) < n {
 		lines = append(lines, "")
@@ -98,12 +98,12 @@ func (m *model) body() []string {
 	return list
 }
 
-// besideFrom is the width from which on the selected task stands beside the list.
+// besideFrom is the minimum width at which the selected task is shown beside the list.
 const besideFrom = 140
 
 func (m *model) wide() bool { return m.width >= besideFrom && !m.part && m.page != pageCapacity }
 
-// inDetail reports whether the keys are for the detail.
+// inDetail reports whether the detail gets the keys.
 func (m *model) inDetail() bool { return m.detail != nil && !m.beside }
 
 func (m *model) listWidth() int { return min(m.width/2, 110) }
@@ -115,7 +115,7 @@ func (m *model) detailWidth() int {
 	return m.width
 }
 
-// within draws a part of the screen.
+// within draws a part of the screen that is columns wide.
 func (m *model) within(columns int, draw func() []string) []string {
 	all := m.width
 	m.width, m.part = columns, true
@@ -133,7 +133,7 @@ func (m *model) listLines() []string {
 	return m.laneLines()
 }
 
-// header has the pages and how old the data is.
+// header shows the pages and the age of the data.
 func (m *model) header() string {
 	left := m.st.bold.Render("Signalbox")
 	for p := range pageNames {
@@ -146,10 +146,10 @@ func (m *model) header() string {
 	return ends(left, m.pill(), m.width)
 }
 
-// tab is how a page is named in the first line.
+// tab is the name of a page in the first line.
 func (p page) tab() string { return fmt.Sprintf(" %d %s ", p+1, pageNames[p]) }
 
-// pill says how old the data is.
+// pill shows the age of the data.
 func (m *model) pill() string {
 	age := m.age()
 	switch {
@@ -167,8 +167,8 @@ func (m *model) pill() string {
 func (m *model) healthLines() []string {
 	h := m.board.Health
 	switch age := m.age(); {
-	case m.board.Known && m.late(): // that all was well then says nothing
-		return []string{m.st.bad.Render("▲ ") + "The director at " + plain(m.o.URL) + " does not answer: this is how it was " + ago(age) + " ago"}
+	case m.board.Known && m.late(): // outdated: do not show that all was well
+		return []string{m.st.bad.Render("▲ ") + "The director at " + plain(m.o.URL) + " does not answer: the data is " + ago(age) + " old"}
 	case h.Text == "":
 		return []string{""}
 	case len(h.Attention) == 0:
@@ -199,14 +199,14 @@ func (m *model) totalsLine() string {
 		tools = fmt.Sprintf("tool tasks %d running, %d waiting", t.ToolsRunning, t.ToolsWaiting)
 	}
 	running := fmt.Sprintf("%d running", t.Running)
-	if t.Isolated > 0 { // beside the slots: else there would seem to be more than there can be
+	if t.Isolated > 0 { // separate from the slots, else more tasks than slots would seem to run
 		running += fmt.Sprintf(" (%d bypass)", t.Isolated)
 	}
 	return joined(" · ", running+", "+plural(t.Slots, "slot", "slots"), waiting,
 		fmt.Sprintf("%d done, %d failed (24 h)", t.Done24h, t.Failed24h), tools, m.pausedText())
 }
 
-// pausedText names a pause of everything, which no single lane shows.
+// pausedText describes a pause of all queues, which no single lane shows.
 func (m *model) pausedText() string {
 	for _, p := range m.board.Pauses {
 		if p.Queue == "" {
@@ -227,8 +227,7 @@ func byWhom(p api.Pause) string {
 	return by
 }
 
-// bottom is a message or the line being typed, where there is one, and the
-// keys.
+// bottom shows the current message or the line being typed, and the keys.
 func (m *model) bottom() []string {
 	keys := m.st.dim.Render(m.keysText())
 	switch {
@@ -242,7 +241,7 @@ func (m *model) bottom() []string {
 	return []string{keys}
 }
 
-// tail is the end of a text that is being typed.
+// tail returns the last n cells of a text that is being typed.
 func tail(s string, n int) string {
 	if over := width(s) - n; over > 0 {
 		return ansi.TruncateLeft(s, over+1, "…")
@@ -250,7 +249,7 @@ func tail(s string, n int) string {
 	return s
 }
 
-// keysText are the keys that count now, as many as there is room for.
+// keysText lists the keys of the current view, as many as there is room for.
 func (m *model) keysText() string {
 	keys := strings.Split(m.keyNames(), " · ")
 	for last := len(keys) - 1; last > 1 && width(strings.Join(keys, " · ")) > m.width; last-- {
@@ -266,13 +265,13 @@ func (m *model) keyNames() string {
 	case m.asking != nil:
 		return "y yes · any other key no"
 	case m.form != nil:
-		return "Enter next field, and after the last one do it · Tab next field · Esc leave it"
+		return "Enter next field, submit after the last · Tab next field · Esc cancel"
 	case m.typing != nil:
-		return "Enter take it · Esc leave it"
+		return "Enter accept · Esc cancel"
 	case m.help:
 		return "any key goes back"
 	case m.inDetail() && m.detail.find != nil:
-		return "n next match · N the one before · Esc end the search · q quit · ? help"
+		return "n next match · N previous · Esc end the search · q quit · ? help"
 	case m.inDetail():
 		return "Esc back · w why · o output · f follow · / find · c cancel · r retry · W wrap · q quit · ? help"
 	case m.page == pageCapacity:
@@ -295,31 +294,31 @@ func (m *model) questionLines() []string {
 	if q.word == "" {
 		return append(lines, "  y: yes. Any other key: no.")
 	}
-	lines = append(lines, "  Type "+m.st.bold.Render(plain(q.word))+" and Enter to do it, Esc to leave it: "+q.typed+"█")
+	lines = append(lines, "  Type "+m.st.bold.Render(plain(q.word))+" and Enter to confirm, Esc to cancel: "+q.typed+"█")
 	if q.wrong {
 		lines = append(lines, "  "+m.st.bad.Render("✗ That is not "+plain(q.word)+"."))
 	}
 	return lines
 }
 
-// helpKeys are the keys and what they do.
+// helpKeys lists the keys and what they do.
 var helpKeys = [][2]string{
 	{"1 2 3, Tab", "lanes, capacity, tasks"},
 	{"j k, ↑ ↓, PgUp PgDn, g G", "move from row to row"},
-	{"h l, ← →", "from task to task in a lane; along cut lines"},
+	{"h l, ← →", "move from task to task in a lane; along cut lines"},
 	{"Enter", "open the selected task"},
-	{"w, o", "open it at why it does not run, or at its output"},
+	{"w, o", "open it with the reasons why it does not run, or with its output"},
 	{"f", "follow the output, or stop following it"},
 	{"W", "wrap long lines of output, or cut them"},
 	{"n, m", "submit a new task; chat with the agent"},
-	{"c, r", "cancel the task; submit an ended one anew"},
-	{"t", "move a task that waits to the top of its queue"},
+	{"c, r", "cancel the task; submit an ended one again"},
+	{"t", "move a waiting task to the top of its queue"},
 	{"p", "pause the agent or queue, or resume it"},
-	{"R", "release: take the agent's slots away"},
+	{"R", "release: free the agent's slots"},
 	{"/", "filter lanes, search tasks, find in the output"},
-	{"n, N after a find", "next match, the one before"},
+	{"n, N after a find", "next match, previous match"},
 	{"Esc", "back; end the filter, the search or the find"},
-	{"mouse", "click: select, once more: open; wheel: scroll"},
+	{"mouse", "click: select, click again: open; wheel: scroll"},
 	{"q, Ctrl-C", "quit"},
 }
 

@@ -135,7 +135,7 @@ func pausedBoard() api.Live {
 	return l
 }
 
-// drainingBoard is one on which writer is paused while it runs something.
+// drainingBoard has a paused writer that still runs a task.
 func drainingBoard() api.Live {
 	l := busyBoard()
 	for i := range l.Agents {
@@ -158,8 +158,8 @@ func slotsBoard() api.Live {
 	return api.Live{Totals: &api.Totals{Running: 3, Slots: 2, Isolated: 1, MaxSize: 50}, Agents: []api.LiveAgent{a}}
 }
 
-// TestFramesAreSafe shows that nothing of what tasks and agents say reaches
-// the terminal as more than text.
+// TestFramesAreSafe checks that text from tasks and agents reaches the terminal only as
+// text.
 func TestFramesAreSafe(t *testing.T) {
 	for _, keys := range []string{"", "2", "3", "w", "o", "c", "R", "p"} {
 		for _, width := range []int{20, 80, 120} {
@@ -182,8 +182,8 @@ func TestFramesAreSafe(t *testing.T) {
 	}
 }
 
-// TestNarrow shows that no size of the window is too small to draw in, and none
-// makes a line too long.
+// TestNarrow checks that the view can draw in a window of any size, and that no line is
+// too long for it.
 func TestNarrow(t *testing.T) {
 	for _, width := range []int{1, 2, 5, 15, 25, 27, 40, 79, 110, 130, 140, 240, 300} {
 		for _, height := range []int{1, 2, 5, 6, 8, 24, 40} {
@@ -201,8 +201,8 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestColours shows that old data loses its colours, and that no colour says
-// anything alone.
+// TestColours checks that old data loses its colours, and that no information is in a
+// colour alone.
 func TestColours(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write testdata/*.golden anew")
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// rig is a view with a clock and a director of its own, without a terminal.
+// rig is a view without a terminal, with a fake clock and a fake director.
 type rig struct {
 	t   *testing.T
 	m   *model
@@ -46,7 +46,7 @@ func newRig(t *testing.T, width, height int) *rig {
 	return r
 }
 
-// send hands a message to the view and does at once what it asks for.
+// send passes a message to the view and runs its commands at once.
 func (r *rig) send(msg tea.Msg) {
 	r.t.Helper()
 	_, cmd := r.m.Update(msg)
@@ -55,7 +55,7 @@ func (r *rig) send(msg tea.Msg) {
 
 func (r *rig) do(cmd tea.Cmd) {
 	if cmd == nil || reflect.ValueOf(cmd).Pointer() == reflect.ValueOf(r.m.nextTick).Pointer() {
-		return // the test's clock ticks when it says so
+		return // the test advances the clock itself
 	}
 	switch msg := cmd().(type) {
 	case nil, tickMsg:
@@ -75,7 +75,7 @@ func (r *rig) snapshot(l api.Live) {
 	r.send(client.LiveEvent{Kind: client.LiveSnapshot, Live: l})
 }
 
-// keys presses keys one after the other: names such as <enter>, else letters.
+// keys presses keys one after another: names such as <enter>, or letters.
 func (r *rig) keys(keys ...string) {
 	r.t.Helper()
 	for _, k := range keys {
@@ -105,7 +105,7 @@ func named(t *testing.T, name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: code}
 }
 
-// frame is what the screen shows, without colours, after a look at its form.
+// frame returns the text of the screen without colours, and checks its size.
 func (r *rig) frame() string {
 	r.t.Helper()
 	lines := strings.Split(ansi.Strip(r.m.View().Content), "\n")
@@ -160,7 +160,7 @@ func (r *rig) golden(name string) {
 	}
 }
 
-// fakeDirector notes what it is asked to do.
+// fakeDirector records its calls.
 type fakeDirector struct {
 	mu     sync.Mutex
 	did    []string
@@ -168,8 +168,8 @@ type fakeDirector struct {
 	why    api.Why
 	output []api.Output
 	found  api.Search
-	err    error // of all that changes something
-	lost   error // of searches
+	err    error // returned by all changes
+	lost   error // returned by searches
 }
 
 func (f *fakeDirector) note(what string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// key acts on a key.
+// key handles a key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	switch {
@@ -52,7 +52,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return m.keyList(name)
 }
 
-// keyList are the keys of the lists.
+// keyList handles a key in a list.
 func (m *model) keyList(name string) tea.Cmd {
 	switch name {
 	case "1", "2", "3":
@@ -101,10 +101,10 @@ func (m *model) turn(p page) tea.Cmd {
 	return m.refresh()
 }
 
-// maxTyped bounds a line that is typed, in bytes.
+// maxTyped limits a typed line, in bytes.
 const maxTyped = 4000
 
-// edited is a line of text after a key.
+// edited returns a line of text after a key.
 func edited(text string, k tea.KeyPressMsg) string {
 	switch k.String() {
 	case "backspace":
@@ -122,8 +122,8 @@ func edited(text string, k tea.KeyPressMsg) string {
 	return text + plain(k.Text)
 }
 
-// paste puts a pasted text where one is being typed, and nowhere else: what is
-// pasted by mistake must not act as keys.
+// paste inserts a pasted text only where text is being typed: a paste by mistake must
+// not act as keys.
 func (m *model) paste(text string) {
 	var into *string
 	switch {
@@ -139,8 +139,8 @@ func (m *model) paste(text string) {
 	}
 }
 
-// keyAsking answers a question. Only y, or the word that is asked for, is a
-// yes.
+// keyAsking handles a key while a question is asked. Only y, or the word that the
+// question requires, confirms it.
 func (m *model) keyAsking(k tea.KeyPressMsg) tea.Cmd {
 	q := m.asking
 	name := k.String()
@@ -169,7 +169,7 @@ func (m *model) keyAsking(k tea.KeyPressMsg) tea.Cmd {
 	return m.unlessStale(q.do)
 }
 
-// unlessStale keeps a person from acting on what may no longer be so.
+// unlessStale does a change only if the data is not stale.
 func (m *model) unlessStale(do tea.Cmd) tea.Cmd {
 	if m.stale() {
 		m.complain("Nothing was changed: the data is %s old, and the director does not answer.", ago(m.age()))
@@ -178,8 +178,7 @@ func (m *model) unlessStale(do tea.Cmd) tea.Cmd {
 	return do
 }
 
-// change begins what changes something: submit, chat, cancel, retry, pause,
-// release.
+// change starts a change: submit, chat, cancel, retry, pause or release.
 func (m *model) change(name string) tea.Cmd {
 	if m.stale() {
 		return m.unlessStale(nil)
@@ -226,10 +225,10 @@ func (m *model) askRetry() {
 	case t.State == "":
 		m.complain("%s is not known yet.", short(t.QueueID))
 	case !client.Ended(t.State):
-		m.complain("%s has not ended: only an ended task can be submitted anew.", short(t.QueueID))
+		m.complain("%s has not ended: only an ended task can be submitted again.", short(t.QueueID))
 	default:
 		m.asking = &question{
-			title: "Submit " + short(t.QueueID) + " anew?", lines: []string{plain(t.PromptPreview), "A new task is made, as this one was."},
+			title: "Submit " + short(t.QueueID) + " again?", lines: []string{plain(t.PromptPreview), "This makes a new task like this one."},
 			do: m.retryTask(t.QueueID),
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// TestKeys presses keys on the busy board and looks at what the director was
-// asked to do, and at what the screen then says.
+// TestKeys presses keys on the busy board, and checks the director's calls and the
+// screen.
 func TestKeys(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -27,7 +27,7 @@ func TestKeys(t *testing.T) {
 		{"nor Esc", []string{"c", "<esc>"}, "", "Nothing was changed."},
 		{"a waiting task of the lane", []string{"l", "l", "c", "y"}, "cancel …t411", "Cancelled: …t411"},
 		{"to the top of its queue", []string{"l", "l", "t"}, "edit …t411 at 7 to top", "Moved: …t411 (position 1 in agent:coder)"},
-		{"what runs has no place", []string{"t"}, "", "…t402 does not wait: it is working."},
+		{"what runs has no place", []string{"t"}, "", "…t402 is not waiting: it is working."},
 		{"back in the lane", []string{"<right>", "<right>", "<left>", "c", "y"}, "cancel …t409", "Cancelled: …t409"},
 		{"the lane below", []string{"<down>", "c", "y"}, "cancel …t418", "Cancelled: …t418"},
 		{"an idle lane has no task", []string{"G", "c"}, "", "Select a task first."},
@@ -35,7 +35,7 @@ func TestKeys(t *testing.T) {
 		{"pause asks", []string{"p"}, "", "Pause agent:coder"},
 		{"pause", []string{"p", "<enter>", "<enter>"}, "pause agent:coder", "Paused: agent:coder"},
 		{"pause with a reason and a duration", []string{"p", "freeze", "<enter>", "1h30m", "<enter>"}, "pause agent:coder freeze 5400s", "Paused: agent:coder"},
-		{"pause for no duration", []string{"p", "<tab>", "soon", "<enter>"}, "", `✗ "soon" is no duration: say 30m or 2h`},
+		{"pause for no duration", []string{"p", "<tab>", "soon", "<enter>"}, "", `✗ "soon" is not a duration such as 30m or 2h`},
 		{"pause left", []string{"p", "freeze", "<esc>"}, "", "Nothing was changed."},
 		{"resume", []string{"jjj", "p"}, "resume agent:deployer", "Resumed: agent:deployer"},
 		{"pause of a queue", []string{"jjjj", "p", "<enter>", "<enter>"}, "pause work", "Paused: work"},
@@ -88,7 +88,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreShown shows what the director says to what it does not do.
+// TestRefusalsAreShown checks that the view shows the director's refusals.
 func TestRefusalsAreShown(t *testing.T) {
 	for _, keys := range [][]string{{"c", "y"}, {"p", "<enter>", "<enter>"}, {"jjj", "p"}, {"m", "hello", "<enter>"}, {"R", "coder", "<enter>"}, {"3", "G", "r", "y"}} {
 		r := newRig(t, 100, 30)
@@ -103,15 +103,15 @@ func TestRefusalsAreShown(t *testing.T) {
 	}
 }
 
-// TestOldDataIsNotActedOn is the rule that a dead director turns destructive
-// keys off: within 5 s the data is called old, after 15 s nothing can be
-// changed, not even what was asked before.
+// TestOldDataIsNotActedOn checks that a dead director disables changes: after 5 s the view
+// says that the data is old, after 15 s nothing can be changed, not even with a question
+// that was open before.
 func TestOldDataIsNotActedOn(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())
 	r.shows("● live")
 	r.now = r.now.Add(lateAfter)
-	r.shows("reconnecting, data 5s old", "does not answer: this is how it was 5s ago")
+	r.shows("reconnecting, data 5s old", "does not answer: the data is 5s old")
 	r.hides("need attention")
 	r.keys("c") // still possible
 	r.shows("Cancel …t402?")
@@ -122,7 +122,7 @@ func TestOldDataIsNotActedOn(t *testing.T) {
 		r.keys(k)
 		r.hides("?\n", "Type ", "Enter next field")
 	}
-	r.keys("<enter>") // to look is allowed
+	r.keys("<enter>") // looking is allowed
 	r.shows("Output")
 	if did := r.dir.took(); did != "" {
 		t.Errorf("the director was asked: %s", did)
@@ -135,8 +135,8 @@ func TestOldDataIsNotActedOn(t *testing.T) {
 	}
 }
 
-// TestAgesStopWithTheData shows that ages do not grow while nobody knows
-// whether what they are of goes on.
+// TestAgesStopWithTheData checks that ages do not grow while it is unknown whether their
+// tasks still run.
 func TestAgesStopWithTheData(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())
@@ -147,7 +147,7 @@ func TestAgesStopWithTheData(t *testing.T) {
 	r.shows("11m 07s", "data 1h 00m old")
 }
 
-// TestPasteIsNoKeys shows that a text pasted by mistake does nothing.
+// TestPasteIsNoKeys checks that a text pasted by mistake does nothing.
 func TestPasteIsNoKeys(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())
@@ -160,8 +160,8 @@ func TestPasteIsNoKeys(t *testing.T) {
 	}
 }
 
-// TestSelectionFollowsItsTask shows that what is selected is a task, not a
-// place on the screen.
+// TestSelectionFollowsItsTask checks that the selection is a task, not a place on the
+// screen.
 func TestSelectionFollowsItsTask(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())
@@ -180,8 +180,8 @@ func TestSelectionFollowsItsTask(t *testing.T) {
 	r.hides("▸ coder")
 }
 
-// TestSearchErrorIsShown shows a query that the director does not understand,
-// and one that is answered again.
+// TestSearchErrorIsShown checks a query that the director rejects, and the next one,
+// which succeeds.
 func TestSearchErrorIsShown(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())

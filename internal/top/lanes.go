@@ -10,15 +10,15 @@ import (
 
 const (
 	minNameColumn = 26  // cells
-	wideFrom      = 110 // from here on what waits stands beside what runs
+	wideFrom      = 110 // minimum width to show waiting tasks beside running ones
 )
 
-// setNameColumn gives the names the room that they need, where there is any.
+// setNameColumn makes the column of names as wide as they need, if there is room.
 func (m *model) setNameColumn(longest int) {
 	m.nameColumn = min(max(minNameColumn, longest+4), max(minNameColumn, m.width/3))
 }
 
-// laneLines shows one lane under the other.
+// laneLines shows the lanes, one below the other.
 func (m *model) laneLines() []string {
 	lanes := m.lanes()
 	if len(lanes) == 0 && m.filter != "" {
@@ -26,7 +26,7 @@ func (m *model) laneLines() []string {
 		return []string{"", "  No lane matches. Esc shows all."}
 	}
 	if len(lanes) == 0 {
-		return []string{"", "  No agents. Start one: " + m.st.bold.Render("signalbox agent"), "", "  What is submitted waits until there is one."}
+		return []string{"", "  No agents. Start one: " + m.st.bold.Render("signalbox agent"), "", "  Tasks wait until there is one."}
 	}
 	longest := 0
 	for i := range lanes {
@@ -47,8 +47,8 @@ func (m *model) laneLines() []string {
 	return lines
 }
 
-// lane is a name and a face on the left, on the right what runs and below or
-// beside it what waits.
+// lane shows a name and a face on the left, the running tasks on the right, and the
+// waiting tasks below or beside them.
 func (m *model) lane(l *lane) []string {
 	mark := "  "
 	if l.key == m.picks[pageLanes].row {
@@ -91,7 +91,7 @@ func (m *model) laneName(l *lane) string {
 	return plain(l.queue.Name)
 }
 
-// laneFace is the state of the lane as a person calls it.
+// laneFace is the state of a lane in words for people.
 func (m *model) laneFace(l *lane) string {
 	if l.agent == nil {
 		if l.queue.Pause != nil {
@@ -103,7 +103,7 @@ func (m *model) laneFace(l *lane) string {
 	return "  " + face.style.Render(face.sign+" "+plain(l.agent.Face))
 }
 
-// blocks are what runs in a lane, two lines each; where nothing does, why.
+// blocks shows the running tasks of a lane, two lines each, or why there are none.
 func (m *model) blocks(l *lane, room int) []string {
 	if l.agent == nil {
 		text := fmt.Sprintf("%d waiting for any agent that may take them", l.queue.Waiting)
@@ -128,12 +128,12 @@ func (m *model) blocks(l *lane, room int) []string {
 	return lines
 }
 
-// running reports whether the tasks of a lane say all that is to say of it.
+// running reports whether the tasks of a lane already show what its face says.
 func running(face string) bool {
 	return face == "running" || face == "waiting for capacity" || face == "cancelling"
 }
 
-// restingText says what an agent does that runs nothing.
+// restingText describes an agent that runs nothing.
 func (m *model) restingText(a *api.LiveAgent) string {
 	switch {
 	case a.Pause != nil:
@@ -148,8 +148,8 @@ func (m *model) restingText(a *api.LiveAgent) string {
 	return plain(a.Message)
 }
 
-// blockMeta is the second line of a block: for how long, whose, and what it
-// waits for or calls.
+// blockMeta is the second line of a block: how long the task runs, whose it is, and
+// what it waits for or calls.
 func (m *model) blockMeta(a *api.LiveAgent, t *api.LiveTask) string {
 	does := ""
 	switch {
@@ -173,7 +173,7 @@ func isolatedText(a *api.LiveAgent, t *api.LiveTask) string {
 	return ""
 }
 
-// elapsed is how long a task runs, or that it does not yet.
+// elapsed says how long a task has run, or that it has not started.
 func (m *model) elapsed(t *api.LiveTask) string {
 	if t.StartedAt == nil {
 		return t.State
@@ -181,7 +181,7 @@ func (m *model) elapsed(t *api.LiveTask) string {
 	return m.since(*t.StartedAt)
 }
 
-// whose is who asked for a task and by which way.
+// whose says who submitted a task, and how.
 func whose(t *api.LiveTask) string {
 	source := plain(t.Source)
 	if t.SourceJob != "" {
@@ -190,7 +190,7 @@ func whose(t *api.LiveTask) string {
 	return joined(" · ", plain(t.By), source)
 }
 
-// chips are what waits in a lane: place, id and how long.
+// chips shows the waiting tasks of a lane: place, ID and age.
 func (m *model) chips(l *lane, room int) string {
 	line, waiting := l.tasks, 0
 	if l.agent != nil {
@@ -222,7 +222,7 @@ func (m *model) chips(l *lane, room int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// picked marks a task that is selected.
+// picked highlights the text of a task that is selected.
 func (m *model) picked(t *api.LiveTask, text string) string {
 	if m.page == pageLanes && t.QueueID == m.picks[pageLanes].id {
 		return m.st.pick.Render(text)

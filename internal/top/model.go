@@ -13,15 +13,15 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// How old data may be.
+// Limits for the age of data and messages.
 const (
 	tick       = 500 * time.Millisecond
-	lateAfter  = 5 * time.Second  // it is called old
-	staleAfter = 15 * time.Second // it is grey, and nothing can be changed
-	noteFor    = 8 * time.Second  // a message stays that long
+	lateAfter  = 5 * time.Second  // the view says that the data is old
+	staleAfter = 15 * time.Second // the data is grey, and nothing can be changed
+	noteFor    = 8 * time.Second  // how long a message stays
 )
 
-// page is one of the lists.
+// page is one of the pages, each with a list.
 type page int
 
 // The pages, in the order of their keys.
@@ -29,71 +29,70 @@ const (
 	pageLanes page = iota
 	pageCapacity
 	pageTasks
-	pages // how many there are
+	pages // number of pages
 )
 
 var pageNames = [pages]string{"Lanes", "Capacity", "Tasks"}
 
-// model is the view's state: what is known, and what a person looks at.
+// model is the state of the view: the data, and what is shown of it.
 type model struct {
 	ctx  context.Context
 	o    Options
-	send func(tea.Msg) // to the program, from other goroutines
+	send func(tea.Msg) // sends a message to the program from other goroutines
 
 	width, height int
-	part          bool // only a part of the screen is drawn, width wide
+	part          bool // draw only a part of the screen, width wide
 	nameColumn    int  // cells for the names of a list
 	st            styles
 
 	board  board
-	heard  time.Time // when the last event came, by our own clock
+	heard  time.Time // when the last event arrived, by the local clock
 	closed bool      // the stream has broken since
 	page   page
 	picks  [pages]pick
 	tops   [pages]int // first line shown
 	shown  shown
-	filter string // of the lanes
+	filter string // filter of the lanes
 	search search
 	detail *detail   // nil: a list is shown
-	beside bool      // the detail is that of the selected task, beside the list that the keys are for
-	asking *question // nil: nothing is asked
-	form   *form     // nil: nothing is filled in
-	typing *line     // nil: no line is typed
+	beside bool      // the detail is shown beside the list, and the list gets the keys
+	asking *question // nil: no question
+	form   *form     // nil: no form
+	typing *line     // nil: no line is being typed
 	help   bool
 	note   note
 }
 
-// pick is what is selected on a page: by name, so that it stays selected where
-// it moves to.
+// pick is the selection on a page, by name, so that it stays on a row that moves.
 type pick struct {
 	row string // agent, queue, tool queue or task
-	id  string // of a task in that row
+	id  string // ID of a task in that row
 }
 
-// shown is what the last frame showed of a list.
+// shown is the part of a list that the last frame showed.
 type shown struct {
-	keys         []string // of the rows that the lines of the body belong to
-	row, rows    int      // the selected one, from 1, and all
-	above, below bool     // there is more
+	keys         []string // for each line of the body, the key of its row
+	row, rows    int      // number of the selected row, from 1, and of all rows
+	above, below bool     // there are more rows above, below
 	filter       string
-	all          int // rows without the filter
+	all          int // number of rows without the filter
 }
 
-// note is a message for a while.
+// note is a message that is shown for noteFor.
 type note struct {
 	text  string
 	bad   bool
 	until time.Time
 }
 
-// search is the query of the page Tasks and its answer.
+// search is the query of the page Tasks, with its answer.
 type search struct {
 	query    string
 	result   *api.Search
 	err      string
 	asking   bool
 	asked    time.Time
-	revision int64 // of the board when it was asked
+	revision int64 // revision of the board when the query was sent
 }
 
 func newModel(ctx context.Context, o Options) *model {
@@ -103,12 +102,12 @@ func newModel(ctx context.Context, o Options) *model {
 	return &model{ctx: ctx, o: o, st: newStyles(true), width: 80, height: 24, heard: o.Now(), send: func(tea.Msg) {}}
 }
 
-// streamClosed says that the stream has broken and is opened anew.
+// streamClosed says that the stream has broken and is being reopened.
 type streamClosed struct{}
 
 type tickMsg struct{}
 
-// nextTick is tea.Tick, which would go on when the view is left.
+// nextTick is tea.Tick that ends with the view.
 func (m *model) nextTick() tea.Msg {
 	select {
 	case <-time.After(tick):
@@ -118,10 +117,10 @@ func (m *model) nextTick() tea.Msg {
 	}
 }
 
-// Init asks the terminal whether it is dark, and begins to count the time.
+// Init asks the terminal for its background, and starts the ticks.
 func (m *model) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, m.nextTick) }
 
-// Update takes one message in.
+// Update applies one message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	defer m.showBeside()
 	switch msg := msg.(type) {
@@ -153,7 +152,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// View is the screen.
+// View returns the screen.
 func (m *model) View() tea.View {
 	v := tea.NewView(m.frame())
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
@@ -161,7 +160,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// title says, as the pages do, whether something needs a person.
+// title says whether something needs a person, with the words of the dashboard.
 func (m *model) title() string {
 	if h := m.board.Health; len(h.Attention)+h.More > 0 {
 		return fmt.Sprintf("(%d) Signalbox", len(h.Attention)+h.More)
@@ -169,16 +168,16 @@ func (m *model) title() string {
 	return "Signalbox"
 }
 
-// age is how long nothing has come from the director.
+// age is the time since the last event from the director.
 func (m *model) age() time.Duration { return max(0, m.o.Now().Sub(m.heard)) }
 
-// late reports whether the data is not what is now.
+// late reports whether the data may be outdated.
 func (m *model) late() bool { return m.closed || m.age() >= lateAfter }
 
 func (m *model) stale() bool { return m.age() >= staleAfter || !m.board.Known }
 
-// now is the director's clock, as far as it is known: ages do not grow while
-// nobody knows whether what they are of still goes on.
+// now is the director's clock. It stops when the data is late, so that ages do not grow
+// while it is unknown whether their tasks still run.
 func (m *model) now() time.Time { return m.board.At.Add(min(m.age(), lateAfter)) }
 
 func (m *model) since(t time.Time) string { return ago(m.now().Sub(t)) }
@@ -192,13 +191,13 @@ func (m *model) complain(format string, args ...any) {
 	m.note.bad = true
 }
 
-// refresh asks anew for what the stream does not bring.
+// refresh repeats the requests for data that the stream does not carry.
 func (m *model) refresh() tea.Cmd {
 	if m.note.text != "" && m.o.Now().After(m.note.until) {
 		m.note = note{}
 	}
 	if m.late() || !m.board.Known {
-		return nil // the stream knows first when the director is back
+		return nil // the stream notices first when the director is back
 	}
 	var cmds []tea.Cmd
 	if m.detail != nil {
@@ -210,17 +209,17 @@ func (m *model) refresh() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// maxEnded bounds the ended tasks that a board remembers.
+// maxEnded limits the ended tasks that a board remembers.
 const maxEnded = 300
 
-// board is what the stream has said so far: what is, and what has ended since
+// board is the state from the stream: the present, and the tasks that have ended since
 // the view was opened.
 type board struct {
 	client.Board
 	ended []api.LiveTask // newest first
 }
 
-// take takes one event in.
+// take applies one event.
 func (b *board) take(e client.LiveEvent) {
 	b.Apply(e)
 	if !b.Known || e.Kind == client.LiveBeat {
@@ -243,7 +242,8 @@ func endOf(t api.LiveTask) time.Time {
 	return *t.EndedAt
 }
 
-// task finds what is known of a task. That it has ended is the last word.
+// task returns what is known about a task. An ended task stays ended, even if a lane
+// still shows an older state.
 func (b *board) task(id string) (api.LiveTask, bool) {
 	lists := [][]api.LiveTask{b.ended}
 	for i := range b.Agents {
@@ -268,8 +268,7 @@ func (b *board) agent(name string) (api.LiveAgent, bool) {
 	return b.Agents[at], true
 }
 
-// live are all tasks that are known to run or wait, running ones first, each
-// once.
+// live returns all tasks that run or wait, running ones first, each once.
 func (b *board) live() []api.LiveTask {
 	var out []api.LiveTask
 	seen := map[string]bool{}

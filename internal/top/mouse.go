@@ -2,8 +2,8 @@ package top
 
 import tea "charm.land/bubbletea/v2"
 
-// mouse acts on the mouse: a click selects, a click on what is selected opens
-// it, and the wheel scrolls what the pointer is on.
+// mouse handles the mouse: a click selects, a click on the selection opens it, and the
+// wheel scrolls the list or text under the pointer.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	if m.asking != nil || m.form != nil || m.typing != nil || m.help {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// The output of the task that is shown: read as it comes, wrapped or cut, searched.
+// The output of the task that is shown: it is followed, wrapped or cut, and searched.
 
-// logRows are the lines of the output as they are shown.
+// logRows are the lines of the output, laid out for the screen.
 type logRows struct {
-	columns int // for which they are; 0: they are made anew
+	columns int // width of the layout; 0: lay out again
 	rows    []string
-	starts  []int // the first row of each line
+	starts  []int // index of the first row of each line
 }
 
 type outputMsg struct {
@@ -33,8 +33,8 @@ type outputEnd struct {
 	err error
 }
 
-// followOutput brings the output as it is written, until it ends or the detail
-// is closed.
+// followOutput follows the output as it is written, until it ends or the detail is
+// closed.
 func (m *model) followOutput(ctx context.Context, id string) tea.Cmd {
 	return func() tea.Msg {
 		err := m.o.Director.FollowOutput(ctx, id, 0, func(o api.Output) error {
@@ -45,8 +45,8 @@ func (m *model) followOutput(ctx context.Context, id string) tea.Cmd {
 	}
 }
 
-// print adds a part of the output. Escape sequences and characters may be cut
-// in two by its edges: a line is made safe once it is whole.
+// print adds a part of the output. A part may end within an escape sequence or a
+// character, so a line is made safe only once it is complete.
 func (d *detail) print(o api.Output) {
 	d.gap = d.gap || o.Truncated
 	columns := d.rows.columns
@@ -62,7 +62,7 @@ func (d *detail) print(o api.Output) {
 		if d.part = text; len(text) < maxLogLine {
 			return
 		}
-		end = len(text) // a line without an end
+		end = len(text) // the line is too long to wait for its end
 	}
 	d.part = strings.TrimPrefix(text[end:], "\n")
 	d.log = append(d.log, plainLines(strings.TrimSuffix(text[:end], "\r"))...)
@@ -73,10 +73,10 @@ func (d *detail) print(o api.Output) {
 	}
 }
 
-// aside is how many cells → moves over cut lines.
+// aside is how many cells → moves along cut lines.
 const aside = 20
 
-// findOutput begins to look for a text in the output; "" ends it.
+// findOutput starts a search for a text in the output; "" ends it.
 func (m *model) findOutput(text string) tea.Cmd {
 	d := m.detail
 	if d == nil {
@@ -90,7 +90,7 @@ func (m *model) findOutput(text string) tea.Cmd {
 	return nil
 }
 
-// matches are the lines of the output that match.
+// matches returns the indexes of the lines that match.
 func (m *model) matches() (lines []int) {
 	for i, line := range m.logText() {
 		if m.detail.find.MatchString(ansi.Strip(line)) {
@@ -107,7 +107,7 @@ func (m *model) nextMatch(by int) {
 		return
 	}
 	d.match = (min(d.match, len(lines)-1) + by + len(lines)) % len(lines)
-	m.logRows() // for where the lines begin
+	m.logRows() // sets rows.starts
 	d.top, d.follow = d.rows.starts[lines[d.match]], false
 }
 
@@ -127,12 +127,12 @@ func (m *model) logTitle() string {
 	return "Output, paused (f follows)"
 }
 
-// logText are all lines of the output, safe to show.
+// logText returns all lines of the output, safe to show.
 func (m *model) logText() []string {
 	d := m.detail
 	var lines []string
 	if d.gap {
-		lines = append(lines, m.st.dim.Render("… what came before is no longer shown: signalbox logs "+plain(d.id)))
+		lines = append(lines, m.st.dim.Render("… earlier output is not shown: signalbox logs "+plain(d.id)))
 	}
 	lines = append(lines, d.log...)
 	if d.part != "" {
@@ -147,8 +147,7 @@ func (m *model) logText() []string {
 	return lines
 }
 
-// logWindow is the part of the output that is shown: its end while it is
-// followed.
+// logWindow returns the visible part of the output: the end while it follows.
 func (m *model) logWindow(height int) []string {
 	d, rows := m.detail, m.logRows()
 	height = max(1, height)
@@ -169,7 +168,7 @@ func (m *model) logWindow(height int) []string {
 	return rows
 }
 
-// logRows are the lines of the output, wrapped unless they are to be cut.
+// logRows returns the lines of the output, wrapped unless they are cut.
 func (m *model) logRows() []string {
 	d, columns := m.detail, m.detailWidth()
 	if d.rows.columns != columns {
@@ -182,7 +181,8 @@ func (m *model) logRows() []string {
 	return d.rows.rows
 }
 
-// asRows wraps lines to so many cells; 0: not. It says where each begins.
+// asRows wraps lines to a number of cells; 0: no wrapping. starts has the index of the
+// first row of each line.
 func asRows(lines []string, columns int) (rows []string, starts []int) {
 	for _, line := range lines {
 		starts = append(starts, len(rows))

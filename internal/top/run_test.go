@@ -17,10 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// liveDirector has a stream that shows the busy board, then ends as told.
+// liveDirector has a stream that sends the busy board, then ends with end.
 type liveDirector struct {
 	fakeDirector
-	end error // nil: it goes on until the view is left
+	end error // nil: the stream goes on until the user quits
 }
 
 func (d *liveDirector) Live(ctx context.Context, _ func()) iter.Seq2[client.LiveEvent, error] {
@@ -72,8 +72,7 @@ func (s *screen) shows(t *testing.T, text string) {
 	}
 }
 
-// TestRun shows each way in which the view ends, and that nothing of it goes
-// on after that.
+// TestRun checks each way in which the view ends, and that no goroutine outlives it.
 func TestRun(t *testing.T) {
 	refused := errors.New("a token is required")
 	for _, test := range []struct {
@@ -114,7 +113,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestNoColours shows that no colour is sent to who wants none.
+// TestNoColours checks that no colours are sent if they are off.
 func TestNoColours(t *testing.T) {
 	keyboard, keys := io.Pipe()
 	defer keys.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// taskRows are the tasks that match the search, as they are now; until its
-// first answer is there, those that the stream knows.
+// taskRows returns the tasks that match the search, in their newest known state. Before
+// the first answer it returns the tasks from the stream.
 func (m *model) taskRows() []api.LiveTask {
 	if m.search.result == nil {
 		if m.search.query != "" {
@@ -29,13 +29,13 @@ func (m *model) taskRows() []api.LiveTask {
 	return rows
 }
 
-// newer reports whether the stream knows a task better than an answer does:
-// nothing ended begins anew.
+// newer reports whether the stream has a newer state of a task than an answer. An ended
+// task never starts again.
 func newer(live, found api.LiveTask) bool {
 	return !client.Ended(found.State) || client.Ended(live.State)
 }
 
-// taskLines is a table of tasks.
+// taskLines shows the table of tasks.
 func (m *model) taskLines() []string {
 	head := "All tasks"
 	if m.search.query != "" {
@@ -77,7 +77,7 @@ func (m *model) taskLines() []string {
 	heads := []string{head, m.st.dim.Render("  " + joined(" ", fit("Task", 6), fit("State", 13), fit("Agent or queue", column), fit("Age", 8), "Prompt"))}
 	height := max(1, m.bodyHeight()-len(heads))
 	lines := make([]string, len(rows))
-	for i := max(0, at-2*height); i < min(len(rows), at+2*height); i++ { // others are never shown
+	for i := max(0, at-2*height); i < min(len(rows), at+2*height); i++ { // only rows near the selection can be visible
 		lines[i] = m.taskRow(&rows[i], i == at, column)
 	}
 	lines = m.window(lines, keys, height)
@@ -85,7 +85,7 @@ func (m *model) taskLines() []string {
 	return append(heads, lines...)
 }
 
-// whereOf is the agent, else the queue of a task; of a tool task the tool.
+// whereOf is the tool of a tool task, else the agent or the queue of the task.
 func whereOf(t *api.LiveTask) string { return plain(cmp.Or(t.Tool, t.Agent, t.Queue)) }
 
 func (m *model) taskRow(t *api.LiveTask, chosen bool, column int) string {
@@ -104,10 +104,10 @@ func (m *model) taskRow(t *api.LiveTask, chosen bool, column int) string {
 	return "  " + row + text
 }
 
-// waiting reports whether a task is in its line, at its place or parked.
+// waiting reports whether a task is in its line or parked.
 func waiting(t api.LiveTask) bool { return t.State == "pending" || t.State == "parked" }
 
-// ageText is how long a task waits or runs, or how long ago it ended.
+// ageText says how long a task has waited or run, or how long ago it ended.
 func (m *model) ageText(t *api.LiveTask) string {
 	switch {
 	case t.EndedAt != nil:
@@ -118,10 +118,10 @@ func (m *model) ageText(t *api.LiveTask) string {
 	return m.since(t.CreatedAt)
 }
 
-// maxMessage is how many lines a message may take; the gates show all of it.
+// maxMessage is the maximum number of lines of a message. The gates show all of it.
 const maxMessage = 4
 
-// facts are the lines that say what a task is and how it stands.
+// facts returns the lines that describe a task and its state.
 func (m *model) facts() []string {
 	d, t := m.detail, m.detailTask()
 	look := m.st.state(t.State)
@@ -153,7 +153,7 @@ func (m *model) facts() []string {
 	return lines
 }
 
-// place is where a task is.
+// place describes where a task is.
 func (m *model) place(t *api.LiveTask) string {
 	attempts := ""
 	if d := m.detail.task; d != nil && d.Attempts > 0 {
@@ -183,15 +183,15 @@ func (m *model) times(t *api.LiveTask) string {
 	return said
 }
 
-// lane is a row of the page Lanes: an agent or a queue that none owns.
+// lane is a row of the page Lanes: an agent, or a queue that no agent owns.
 type lane struct {
 	key   string
 	agent *api.LiveAgent // nil: a queue
 	queue *api.LiveQueue
-	tasks []api.LiveTask // what runs, then what waits
+	tasks []api.LiveTask // running tasks, then waiting ones
 }
 
-// lanes are all lanes, those that match the filter.
+// lanes returns the lanes that match the filter.
 func (m *model) lanes() []lane {
 	filter := strings.ToLower(strings.TrimSpace(m.filter))
 	return slices.DeleteFunc(m.allLanes(), func(l lane) bool {
@@ -203,8 +203,8 @@ func (m *model) lanes() []lane {
 	})
 }
 
-// rank orders the lanes: those that work, that have somebody waiting, that are
-// idle, and the others.
+// rank orders the lanes: first agents that run a task, then lanes with waiting tasks,
+// then idle agents, then the others, with agents that are down last.
 func (l *lane) rank() int {
 	switch {
 	case l.agent == nil:
@@ -221,8 +221,8 @@ func (l *lane) rank() int {
 	return 3
 }
 
-// allLanes are the agents, and the queues in which anything waits or that are
-// paused, by rank and name.
+// allLanes returns the agents, and the queues that are paused or have waiting tasks, by
+// rank and name.
 func (m *model) allLanes() []lane {
 	var out []lane
 	for i := range m.board.Agents {
@@ -239,7 +239,7 @@ func (m *model) allLanes() []lane {
 	return out
 }
 
-// rows are the keys of a page's rows, in order.
+// rows returns the keys of a page's rows, in order.
 func (m *model) rows() []string {
 	var keys []string
 	switch m.page {
@@ -262,7 +262,7 @@ func (m *model) rows() []string {
 	return keys
 }
 
-// move selects a row so many further.
+// move moves the selection by a number of rows.
 func (m *model) move(by int) {
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -273,7 +273,7 @@ func (m *model) move(by int) {
 	m.keepPicks()
 }
 
-// moveAside selects another task of the lane.
+// moveAside moves the selection to another task of the lane.
 func (m *model) moveAside(by int) {
 	l, ok := m.pickedLane()
 	if m.page != pageLanes || !ok || len(l.tasks) == 0 {
@@ -287,9 +287,8 @@ func indexOf(tasks []api.LiveTask, id string) int {
 	return slices.IndexFunc(tasks, func(t api.LiveTask) bool { return t.QueueID == id })
 }
 
-// keepPicks moves the selection to what is there: where the selected row is
-// gone to the first one, where the selected task has left its lane to the
-// first of that.
+// keepPicks repairs the selection: if the selected row is gone, it selects the first
+// row; if the selected task has left its lane, it selects the first task of the lane.
 func (m *model) keepPicks() {
 	p, rows := &m.picks[m.page], m.rows()
 	if !slices.Contains(rows, p.row) {
@@ -318,8 +317,7 @@ func (m *model) pickedLane() (lane, bool) {
 	return all[at], true
 }
 
-// pickedTask is the task that keys are for: that of the detail, else the
-// selected one.
+// pickedTask is the task that keys act on: that of the detail, else the selected one.
 func (m *model) pickedTask() (api.LiveTask, bool) {
 	if m.inDetail() {
 		return m.detailTask(), true
@@ -341,8 +339,8 @@ func (m *model) listTask() (api.LiveTask, bool) {
 	return api.LiveTask{}, false
 }
 
-// pickedAgent is the agent that keys are for: that of the task in the detail
-// or the list, or of the lane.
+// pickedAgent is the agent that keys act on: that of the task in the detail or the list,
+// or of the lane.
 func (m *model) pickedAgent() (api.LiveAgent, bool) {
 	if !m.inDetail() && m.page == pageLanes {
 		if l, ok := m.pickedLane(); ok && l.agent != nil {
@@ -364,8 +362,8 @@ func (m *model) pickedQueue() (api.LiveQueue, bool) {
 	return api.LiveQueue{}, false
 }
 
-// window cuts the lines of a list to a height, so that the selected row is
-// shown. keys are the rows that the lines belong to.
+// window cuts the lines of a list to a height, so that the selected row is visible. keys
+// has the row key of each line.
 func (m *model) window(lines, keys []string, height int) []string {
 	row, top := m.picks[m.page].row, m.tops[m.page]
 	first := max(0, slices.Index(keys, row))

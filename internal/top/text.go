@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// plain makes a foreign text safe for one line: no escape sequence, no control
-// character, none that turns the text round.
+// plain makes untrusted text safe for one line: it removes escape sequences and replaces
+// control characters and characters that reorder text.
 func plain(s string) string {
 	s = ansi.Strip(strings.ToValidUTF8(s, "?"))
 	return strings.Map(func(r rune) rune {
@@ -27,14 +27,14 @@ func plain(s string) string {
 	}, s)
 }
 
-// hostile reports whether a character could move the cursor, change what
-// stands elsewhere, or show a text other than it is.
+// hostile reports whether a character could move the cursor, change other parts of the
+// screen, or disguise the text.
 func hostile(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// plainLines is plain for a log: its lines, tabs as spaces. What would
-// overwrite a line follows it instead.
+// plainLines is plain for the lines of a log. Tabs become spaces. Text that would
+// overwrite a line goes to the next one instead.
 func plainLines(s string) []string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	lines := strings.Split(s, "\n")
@@ -44,7 +44,7 @@ func plainLines(s string) []string {
 	return lines
 }
 
-// width is the number of cells that a text takes, its styles apart.
+// width is the number of cells that a text takes, not counting styles.
 func width(s string) int { return ansi.StringWidth(s) }
 
 // cut shortens a text to n cells.
@@ -61,8 +61,8 @@ func fit(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-width(s)))
 }
 
-// ends puts one text at each end of a line of n cells; where both do not fit,
-// the left one is cut.
+// ends puts one text at each end of a line of n cells. If both do not fit, it cuts the
+// left one.
 func ends(left, right string, n int) string {
 	if width(right) >= n {
 		return fit(left, n)
@@ -78,7 +78,7 @@ func wrap(s string, n int) []string {
 	return strings.Split(ansi.Wrap(s, n, ""), "\n")
 }
 
-// ago is a length of time in its one or two largest units, short.
+// ago formats a duration in its one or two largest units, in short form.
 func ago(d time.Duration) string {
 	d = max(0, d)
 	switch {
@@ -92,7 +92,7 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
-// short is an id as people recognise it.
+// short is the short form of an ID: its last characters.
 func short(id string) string {
 	const shown = 4
 	rest, ours := strings.CutPrefix(id, signalbox.IDPrefix)
@@ -102,7 +102,7 @@ func short(id string) string {
 	return "…" + plain(rest[len(rest)-shown:])
 }
 
-// joined joins the parts that say something.
+// joined joins the parts that are not empty.
 func joined(sep string, parts ...string) string {
 	var said []string
 	for _, p := range parts {
@@ -120,16 +120,16 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// seconds is a length of time of the API.
+// seconds formats a duration in seconds from the API.
 func seconds(s int64) string { return ago(time.Duration(s) * time.Second) }
 
-// styles are the colours of the view. None says anything that a word or sign
-// beside it does not say too.
+// styles are the colours of the view. No information is in a colour alone: a word or a
+// sign beside it says the same.
 type styles struct {
 	bold, dim, good, busy, warn, bad, pick lipgloss.Style
 }
 
-// newStyles makes colours that can be read on a dark or a light background.
+// newStyles returns colours that are readable on a dark or a light background.
 func newStyles(dark bool) styles {
 	pick := lipgloss.LightDark(dark)
 	colour := func(light, dark string) lipgloss.Style {
@@ -146,7 +146,7 @@ func newStyles(dark bool) styles {
 	}
 }
 
-// look is how a state or face shows: a sign and its colour beside the word.
+// look is the appearance of a state or face: a sign and its colour beside the word.
 type look struct {
 	sign  string
 	style lipgloss.Style

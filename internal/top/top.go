@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Director is what the view asks of the director; *client.Client is one.
+// Director is the part of the client that the view needs; *client.Client implements it.
 type Director interface {
 	Task(ctx context.Context, id string) (api.Task, error)
 	Why(ctx context.Context, id string) (api.Why, error)
@@ -29,14 +29,14 @@ type Director interface {
 	Search(ctx context.Context, query string, opts client.SearchOptions) (api.Search, error)
 	Submit(ctx context.Context, req api.SubmitRequest, opts client.SubmitOptions) (api.SubmitResponse, error)
 	Chat(ctx context.Context, agent string, req api.ChatRequest, opts client.ChatOptions) (client.ChatReply, error)
-	// Live follows the stream, however often it breaks, and calls closed each
-	// time that it does. The error for which it gives up ends the view.
+	// Live follows the live stream. It reconnects when the stream breaks, and calls
+	// closed each time. The error with which it gives up ends the view.
 	Live(ctx context.Context, closed func()) iter.Seq2[client.LiveEvent, error]
 }
 
-// Options say what the view shows and where.
+// Options are the settings of the view.
 type Options struct {
-	URL       string // of the director, as people know it
+	URL       string // URL of the director, for display
 	Director  Director
 	In        io.Reader
 	Out       io.Writer
@@ -44,8 +44,8 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Run shows the view until a person leaves it or ctx ends. The terminal is
-// then as it was before.
+// Run shows the view until the user quits or ctx ends. It restores the terminal
+// before it returns.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	beside.Go(func() {
 		for e, err := range o.Director.Live(ctx, func() { p.Send(streamClosed{}) }) {
 			if err != nil {
-				cancel(err) // the first cause counts: a person's leave before this
+				cancel(err) // the first cause counts: the user may have quit before
 				return
 			}
 			p.Send(e)
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 	_, err := p.Run()
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause // the director refused; a person's interrupt is none of that
+		return cause // the error of the director; an interrupt is context.Canceled
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// TestLanesThatWorkComeFirst shows that those that are down do not push those
-// that work off the screen, and that the screen says where in the list it is.
+// TestLanesThatWorkComeFirst checks that agents that are down do not push working ones off
+// the screen, and that the screen shows its place in the list.
 func TestLanesThatWorkComeFirst(t *testing.T) {
 	r := newRig(t, 100, 24)
 	l := busyBoard()
@@ -35,22 +35,22 @@ func TestLanesThatWorkComeFirst(t *testing.T) {
 	r.hides("coder")
 }
 
-// TestClosedStreamIsSaidAtOnce: the view is live while the stream is open, and
-// no longer.
+// TestClosedStreamIsSaidAtOnce checks that the view calls itself live only while the
+// stream is open.
 func TestClosedStreamIsSaidAtOnce(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())
 	r.now = r.now.Add(time.Second)
 	r.shows("● live")
 	r.send(streamClosed{})
-	r.shows("reconnecting, data 1s old", "does not answer: this is how it was 1s ago")
+	r.shows("reconnecting, data 1s old", "does not answer: the data is 1s old")
 	r.hides("● live", "need attention")
 	r.send(client.LiveEvent{Kind: client.LiveBeat, Live: api.Live{At: r.now}})
 	r.shows("● live")
 }
 
-// TestSelectedTaskStandsBesideTheList on a wide screen: it is asked for at the
-// next tick, the keys are for the list until Enter, and Esc gives them back.
+// TestSelectedTaskStandsBesideTheList checks that on a wide screen the selected task is
+// read at the next tick, and that the list gets the keys until Enter and after Esc.
 func TestSelectedTaskStandsBesideTheList(t *testing.T) {
 	r := newRig(t, 160, 40)
 	r.dir.why = gates()
@@ -76,7 +76,7 @@ func TestSelectedTaskStandsBesideTheList(t *testing.T) {
 	r.hides("▸ writer")
 }
 
-// TestNamesUseTheRoom: a long name is cut only where there is no room for it.
+// TestNamesUseTheRoom checks that a long name is cut only if there is no room for it.
 func TestNamesUseTheRoom(t *testing.T) {
 	const long = "the-agent-of-the-platform-team"
 	l := busyBoard()
@@ -106,7 +106,7 @@ func withOutput(t *testing.T, text string) *rig {
 	return r
 }
 
-// TestLongLinesOfOutput are wrapped, or cut and moved over.
+// TestLongLinesOfOutput checks that long lines are wrapped, or cut and scrolled.
 func TestLongLinesOfOutput(t *testing.T) {
 	r := withOutput(t, strings.Repeat("-", 75)+"middle"+strings.Repeat("-", 75)+"end\nnext\n")
 	r.shows("-----middl", "\ne-----", "end\n", "next")
@@ -122,8 +122,8 @@ func TestLongLinesOfOutput(t *testing.T) {
 	r.shows("▸ coder")
 }
 
-// TestFindInOutput goes from match to match, round the end, and leaves what is
-// looked for before the task.
+// TestFindInOutput checks that the search goes from match to match and wraps around, and
+// that Esc ends the search before it closes the task.
 func TestFindInOutput(t *testing.T) {
 	var text strings.Builder
 	for i := range 100 {
@@ -150,7 +150,7 @@ func TestFindInOutput(t *testing.T) {
 	}
 }
 
-// TestLongMessageIsWrapped: how a task failed is said whole where it has room.
+// TestLongMessageIsWrapped checks that a failure message is shown in full if it fits.
 func TestLongMessageIsWrapped(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.dir.found = foundTasks()
@@ -160,8 +160,8 @@ func TestLongMessageIsWrapped(t *testing.T) {
 	r.shows("and the cause")
 }
 
-// TestMouse: a click selects, one more opens, the wheel scrolls, and the pages
-// are where their names are.
+// TestMouse checks that a click selects, another one opens, the wheel scrolls, and a click
+// on a page's name opens the page.
 func TestMouse(t *testing.T) {
 	r := newRig(t, 80, 30)
 	r.dir.found = foundTasks()
