@@ -1,9 +1,10 @@
-// Package identity knows who asks: tokens, users and logins. It proves a
-// secret to be that of a signalbox.Principal, and keeps the rules about who
-// may be made and removed. What a principal may do is the director's matter.
+// Package identity authenticates callers by tokens, users and logins. It maps a
+// secret to its signalbox.Principal, and enforces the rules for creating and
+// removing tokens and users. What a principal may do is decided by the director.
 //
-// What it needs at every request stands in memory: a request costs a hash and
-// a look into a map, and no read of the store. A change made here counts at
-// once; one made by another director within UnseenFor, and a token or login that
-// it made at once: one that is not known is looked for before it is refused.
+// All data for requests is in memory: a request costs a hash and a map lookup,
+// and no read of the store. A change made here takes effect at once, and a change
+// made by another director within UnseenFor. A new token or login of another
+// director is accepted at once: an unknown token causes a read of the store
+// before it is refused.
 package identity

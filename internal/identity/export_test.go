@@ -1,12 +1,12 @@
 package identity
 
-// Age makes what is known old enough to be looked at anew.
+// Age makes the view old enough to be read again.
 func (k *Keeper) Age() {
 	k.looks.tried.Add(-int64(RefreshEvery))
 	k.looks.good.Add(-int64(RefreshEvery))
 }
 
-// AddrFailures and UserFailures are the limits of the back-off.
+// AddrFailures and UserFailures are the limits of the backoff.
 const (
 	AddrFailures = addrFailures
 	UserFailures = userFailures
@@ -15,8 +15,8 @@ const (
 	MaxLogins    = maxLogins
 )
 
-// Hashing says how many hashes are being made.
+// Hashing returns the number of hashes in progress.
 func (k *Keeper) Hashing() int { return len(k.hashing) }
 
-// ParsePHC reads a stored password.
+// ParsePHC parses a stored password.
 func ParsePHC(s string) error { _, _, _, err := parsePHC(s); return err }

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// FuzzPHC: whatever stands where a password's hash was stored, to check it
-// against costs no more than was ever asked for.
+// FuzzPHC checks that no stored text makes a password check cost more than the
+// limits allow.
 func FuzzPHC(f *testing.F) {
 	for _, s := range []string{
 		"$argon2id$v=19$m=65536,t=3,p=1$c2FsdHNhbHQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "$argon2id$v=19$m=99999999,t=1,p=1$c2FsdHNhbHQ$AAAAAAAAAAAAAAAAAAAAAA",

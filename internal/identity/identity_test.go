@@ -26,7 +26,7 @@ type rows struct {
 	users  map[string]signalbox.User
 	reads  int
 	fail   error
-	takes  time.Duration // a reading
+	takes  time.Duration // duration of a read
 }
 
 func newRows() *rows {
@@ -102,7 +102,7 @@ func (r *rows) Users(context.Context) ([]signalbox.User, error) {
 	return slices.Collect(maps.Values(r.users)), r.fail
 }
 
-// cheap makes hashes that cost nothing.
+// cheap makes hashing fast.
 var cheap = identity.Cost{MemoryKiB: 8, Passes: 1}
 
 // rig is a Keeper over rows, with a clock.
@@ -187,7 +187,7 @@ func TestOpenUntilTheFirstAdmin(t *testing.T) {
 	if !h.Open() {
 		t.Fatal("closed without anyone")
 	}
-	// Agents' tokens close nothing; others would shut nobody out.
+	// Tokens of agents do not close the director; others are refused while it is open.
 	h.token(identity.NewToken{Name: "coder", Agent: "coder"})
 	_, _, err := h.CreateToken(ctx, identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	wantCode(t, err, signalbox.CodeConflict, "open", "--scope admin")
@@ -201,13 +201,13 @@ func TestOpenUntilTheFirstAdmin(t *testing.T) {
 	if h.Open() {
 		t.Fatal("open with an admin")
 	}
-	// She is the last, in whatever way she would go.
+	// She is the last admin, and cannot be removed in any way.
 	wantCode(t, h.RemoveUser(ctx, "anna"), signalbox.CodeConflict, "last admin")
 	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Disabled: new(true)})
 	wantCode(t, err, signalbox.CodeConflict, "last admin")
 	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Role: signalbox.RoleUser})
 	wantCode(t, err, signalbox.CodeConflict, "last admin")
-	// Her own token goes with her.
+	// Her own token does not count: it ends with her.
 	h.token(identity.NewToken{Name: "anna", User: "anna"})
 	wantCode(t, h.RemoveUser(ctx, "anna"), signalbox.CodeConflict, "last admin")
 	tok, secret := h.admin()
@@ -228,10 +228,10 @@ func TestAnExpiredAdminKeepsTheDirectorClosed(t *testing.T) {
 	h.now = h.now.Add(40 * 24 * time.Hour)
 	h.token(identity.NewToken{Name: "coder", Agent: "coder"})
 	if h.Open() {
-		t.Error("an hour later everyone is admin")
+		t.Error("open after the admin's token expired")
 	}
 	if _, ok := h.Token(tok.ID); !ok {
-		t.Error("its row is gone, and with it what keeps the director closed")
+		t.Error("the row that keeps the director closed is gone")
 	}
 }
 
@@ -267,8 +267,8 @@ func TestWhatATokenMayNotBe(t *testing.T) {
 	wantCode(t, err, signalbox.CodeNotFound, "carl")
 }
 
-// A service is known by the name of its token: two programs of one name would
-// be one principal, and see and replay what the other submitted.
+// A service is identified by the name of its token: two programs with one name would
+// be one principal, and could see and replay each other's tasks.
 func TestTwoServicesDoNotShareAName(t *testing.T) {
 	h := newRig(t)
 	h.admin()
@@ -276,7 +276,7 @@ func TestTwoServicesDoNotShareAName(t *testing.T) {
 	first, _ := h.token(ci)
 	_, _, err := h.CreateToken(t.Context(), ci)
 	wantCode(t, err, signalbox.CodeConflict, "another name", "signalbox tokens revoke "+first.ID)
-	// An agent or a user of that name is another principal, and may have several.
+	// An agent or a user with that name is another principal, and may have several tokens.
 	h.user(identity.PutUser{ID: "ci"})
 	for range 2 {
 		h.token(identity.NewToken{Name: "ci", Agent: "ci"})
@@ -286,7 +286,7 @@ func TestTwoServicesDoNotShareAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.token(ci)
-	h.now = h.now.Add(2 * time.Hour) // it has expired
+	h.now = h.now.Add(2 * time.Hour) // the token has expired
 	h.token(ci)
 }
 
@@ -304,10 +304,10 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 	before := who
 	h.user(identity.PutUser{ID: "ben", Role: signalbox.RoleUser, Agents: []string{"coder"}})
 	if who, err = h.FromToken(secret); err != nil || who.Has(signalbox.ScopeRelease) || !slices.Equal(who.Agents, []string{"coder"}) {
-		t.Errorf("as a user it still is %+v, %v", who, err)
+		t.Errorf("after the change of role: %+v, %v", who, err)
 	}
 	if h.InForce(before) || !h.InForce(who) {
-		t.Error("a stream would go on with the rights of before")
+		t.Error("a stream would keep the old rights")
 	}
 	h.user(identity.PutUser{ID: "ben", Disabled: new(true)})
 	_, err = h.FromToken(secret)
@@ -321,24 +321,24 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err = h.FromLogin(cookie.Cookie, cookie.Key); err == nil {
-		t.Error("a login came alive again with its user")
+		t.Error("a login is valid again after its user was enabled")
 	}
-	// Whoever gets the name later does not get the tokens.
+	// A later user with the same name does not get the tokens.
 	stale := maps.Clone(h.rows.tokens)
 	if err := h.RemoveUser(ctx, "ben"); err != nil {
 		t.Fatal(err)
 	}
-	maps.Copy(h.rows.tokens, stale) // as if another director had made one at the same time
+	maps.Copy(h.rows.tokens, stale) // as if another director had written them at the same time
 	h.now = h.now.Add(time.Minute)
 	h.user(identity.PutUser{ID: "anna"})
 	h.user(identity.PutUser{ID: "ben", Password: right})
 	if _, err = h.FromToken(secret); err == nil {
-		t.Error("the token of the first ben is one of the second")
+		t.Error("the token of the first ben works for the second")
 	}
 	wantCode(t, h.RemoveUser(ctx, "nobody"), signalbox.CodeNotFound)
 }
 
-// To change one thing of a user must not take its limits away.
+// A change of one field of a user must not remove the user's limits.
 func TestWhatIsNotGivenOfAUserStays(t *testing.T) {
 	h := newRig(t)
 	h.admin()
@@ -397,7 +397,7 @@ func TestUpMakesOneTokenForAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.FromToken(first); err == nil {
-		t.Error("the one of before is still in force")
+		t.Error("the previous token is still valid")
 	}
 	if who, err := h.FromToken(second); err != nil || who.Key() != "agent:coder" {
 		t.Errorf("%+v, %v", who, err)
@@ -410,7 +410,7 @@ func TestUpMakesOneTokenForAnAgent(t *testing.T) {
 	}
 }
 
-// Whoever is told of a change may ask at once, however old what is known is.
+// A listener may call InForce at once, even if the view is old.
 func TestAListenerMayAsk(t *testing.T) {
 	h := newRig(t)
 	_, secret := h.token(identity.NewToken{Name: "coder", Agent: "coder"})
@@ -438,8 +438,8 @@ func TestAListenerMayAsk(t *testing.T) {
 	}
 }
 
-// Many at once, of two directors: nothing is lost, nothing that was revoked
-// comes back.
+// Concurrent changes by two directors: none is lost, and no revoked token becomes valid
+// again.
 func TestManyAtOnce(t *testing.T) {
 	h := newRig(t)
 	other := newRigOver(t, h.rows)
@@ -458,7 +458,7 @@ func TestManyAtOnce(t *testing.T) {
 				return
 			}
 			if _, err := k.FromToken(secret); err != nil {
-				t.Errorf("made and not known: %v", err)
+				t.Errorf("a new token is refused: %v", err)
 			}
 			if _, err := k.RevokeToken(t.Context(), tok.ID); err != nil {
 				t.Error(err)
@@ -466,7 +466,7 @@ func TestManyAtOnce(t *testing.T) {
 			for range 20 {
 				k.Age()
 				if _, err := k.FromToken(secret); err == nil {
-					t.Error("revoked and back")
+					t.Error("a revoked token was accepted")
 				}
 			}
 		})

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// Store is the part of store.Store that identities are kept in.
+// Store is the part of store.Store for tokens and users.
 type Store interface {
 	PutToken(ctx context.Context, t signalbox.Token) error
 	DeleteToken(ctx context.Context, id string) (was bool, err error)
@@ -27,37 +27,37 @@ type Store interface {
 
 // Options configures a Keeper. Zero fields take defaults.
 type Options struct {
-	// Static is the token of the configuration. It has every right, and
+	// Static is the token of the configuration. It has every scope, and
 	// closes the director.
 	Static string
 	Now    func() time.Time
 	Random io.Reader // for ids, secrets and salts
 	Log    *slog.Logger
-	Cost   Cost // of a password
-	// Shared says that other directors change the store too: what they change
-	// is seen within UnseenFor, and a token that is not known is looked for
-	// before it is refused.
+	Cost   Cost // cost of a password hash
+	// Shared says that other directors change the store too: their changes are
+	// seen within UnseenFor, and the store is read before an unknown token is
+	// refused.
 	Shared bool
 }
 
-// Keeper knows the tokens and users. Its methods are safe for concurrent use.
+// Keeper holds the tokens and users. Its methods are safe for concurrent use.
 type Keeper struct {
-	store  Store // nil: there is the static token at most
+	store  Store // nil: only the static token, if any
 	opts   Options
 	static [sha256.Size]byte
-	// selector names the static token in proofs of connections; nobodys is a key
-	// that no token has.
+	// selector identifies the static token in connection proofs; nobodys is a key that
+	// belongs to no token.
 	selector string
 	nobodys  handshake.Key
-	hashing  chan struct{} // hashes of passwords that are made at once
-	waiting  atomic.Int64  // logins that wait for one
+	hashing  chan struct{} // limits concurrent password hashes
+	waiting  atomic.Int64  // logins that wait for a hash
 	backoff  backoff
 	links    links
-	devices  [sha256.Size]byte // proves the secrets of devices
+	devices  [sha256.Size]byte // MAC key of device secrets
 	started  time.Time
-	nobody   string // hash of a password that nobody has
+	nobody   string // hash that no password matches
 
-	change turn // held by whoever changes or reads the store
+	change turn // held while the store is changed or read
 	looks  looks
 	seen   atomic.Pointer[view]
 	used   sync.Map // id of a token → *atomic.Int64, Unix milliseconds
@@ -66,8 +66,8 @@ type Keeper struct {
 	told  []func()
 }
 
-// New makes a Keeper and reads what the store has. Without a store nobody can
-// be made; there is the static token then, or none.
+// New returns a Keeper with what the store has. Without a store no tokens and users can
+// be created; there is only the static token, if one is set.
 func New(ctx context.Context, s Store, o Options) (*Keeper, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -91,13 +91,13 @@ func New(ctx context.Context, s Store, o Options) (*Keeper, error) {
 	return k, k.refresh(ctx)
 }
 
-// now is the Keeper's clock as the store keeps times.
+// now is the Keeper's clock, with the precision of the store.
 func (k *Keeper) now() time.Time { return k.opts.Now().UTC().Truncate(time.Millisecond) }
 
-// alter makes a change of the store, and makes it count at once.
+// alter changes the store, and makes the change take effect at once.
 func (k *Keeper) alter(ctx context.Context, change func(v *view) error) error {
 	if k.store == nil {
-		return signalbox.Errorf(signalbox.CodeUnsupported, "this director keeps no tokens or users")
+		return signalbox.Errorf(signalbox.CodeUnsupported, "this director stores no tokens or users")
 	}
 	k.change.lock()
 	err := k.alterLocked(ctx, change)
@@ -107,18 +107,18 @@ func (k *Keeper) alter(ctx context.Context, change func(v *view) error) error {
 }
 
 func (k *Keeper) alterLocked(ctx context.Context, change func(v *view) error) error {
-	if err := k.refresh(ctx); err != nil { // another director may have made changes
+	if err := k.refresh(ctx); err != nil { // for changes of other directors
 		return err
 	}
 	err := change(k.seen.Load())
-	// Also after a failure: the change may have been made in part.
+	// Also after an error: the change may have been stored in part.
 	if again := k.refresh(context.WithoutCancel(ctx)); err == nil {
 		err = again
 	}
 	return err
 }
 
-// OnChange has f called whenever what is known may have changed.
+// OnChange registers f, which is called whenever tokens or users may have changed.
 func (k *Keeper) OnChange(f func()) {
 	k.watch.Lock()
 	defer k.watch.Unlock()
@@ -134,9 +134,9 @@ func (k *Keeper) tell() {
 	}
 }
 
-// Open reports whether nobody is asked for a token: there is no static one and
-// no credential with scope admin. One that has expired still counts: time
-// alone must not open a director.
+// Open reports whether the director requires no token: there is no static token and no
+// credential with scope admin. An expired credential still counts: a director must not
+// open by the passing of time.
 func (k *Keeper) Open() bool { return k.opts.Static == "" && !k.current().admin }
 
 // Static reports whether there is a static token.

@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// LinkFor is how long a login link can be used, once.
+	// LinkFor is how long a login link is valid. It works once.
 	LinkFor = 10 * time.Minute
-	// maxLinks that can be used at a time; the oldest ends for a new one.
+	// maxLinks is how many links are valid at a time. A new link ends the oldest.
 	maxLinks = 20
 )
 
-// links are the login links that were made and not yet used. They are in
-// memory: a restart ends them.
+// links are the unused login links. They are in memory: a restart ends them.
 type links struct {
 	mu   sync.Mutex
 	open []link
@@ -34,13 +33,13 @@ type link struct {
 
 var errLink = signalbox.Errorf(signalbox.CodeUnauthorized, "the login link was used already, or has expired: signalbox login-link makes another one")
 
-// NewLink makes a code with which one login of the owner can be begun, once.
+// NewLink returns a code that starts one login of the owner, and when it expires.
 //
-// Errors: CodeUnsupported where there is no static token: people then log in
+// Errors: CodeUnsupported if there is no static token: people then log in
 // with a password.
 func (k *Keeper) NewLink() (code string, ends time.Time, err error) {
 	if !k.Static() || k.store == nil {
-		return "", ends, signalbox.Errorf(signalbox.CodeUnsupported, "this director has no token of its owner, for whom a login link would be: log in with a password")
+		return "", ends, signalbox.Errorf(signalbox.CodeUnsupported, "login links are for the owner, and this director has no owner's token: log in with a password")
 	}
 	var b [secretBytes]byte
 	if _, err := io.ReadFull(k.opts.Random, b[:]); err != nil {
@@ -59,17 +58,16 @@ func (k *Keeper) NewLink() (code string, ends time.Time, err error) {
 	return code, ends, nil
 }
 
-// drop forgets the links that have expired. They stand in the order of their
-// ends.
+// drop removes the expired links. Links are sorted by their expiry.
 func (l *links) drop(now time.Time) {
 	for len(l.open) > 0 && !now.Before(l.open[0].ends) {
 		l.open = l.open[1:]
 	}
 }
 
-// take reports whether a code can be used, and ends it.
+// take reports whether a code is valid, and uses it up.
 func (l *links) take(code string, now time.Time) bool {
-	sum := sha256.Sum256([]byte(code)) // compared as a hash: how long it takes tells nothing of the code
+	sum := sha256.Sum256([]byte(code)) // hashes are compared, so that timing reveals nothing about the code
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(now)
@@ -82,9 +80,9 @@ func (l *links) take(code string, now time.Time) bool {
 	return false
 }
 
-// UseLink begins the login of a link: one of the owner, with every right.
+// UseLink starts the login of a link: a login of the owner, with every scope.
 //
-// Errors: CodeUnauthorized for a code that was used, has expired, or is none.
+// Errors: CodeUnauthorized for a code that is used, expired or invalid.
 func (k *Keeper) UseLink(ctx context.Context, code string) (Login, error) {
 	if !k.Static() || !k.links.take(code, k.opts.Now()) {
 		return Login{}, errLink
@@ -95,24 +93,24 @@ func (k *Keeper) UseLink(ctx context.Context, code string) (Login, error) {
 	}, func(v *view) error { return k.endOldLogins(ctx, v, staticName, now) })
 }
 
-// ownerMark ties the owner's logins to the static token of which they come:
-// they end when another one takes its place.
+// ownerMark ties the owner's logins to the static token: they end when the token is
+// replaced.
 func (k *Keeper) ownerMark() string {
 	sum := sha256.Sum256(append([]byte("login of the owner "), k.static[:]...))
 	return "owner:" + base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// foreign reports whether a login is of the owner of another static token.
+// foreign reports whether a login belongs to another static token.
 func (k *Keeper) foreign(c *credential) bool {
 	return c.row.Login && c.row.Kind == signalbox.PrincipalService && (!k.Static() || c.row.CreatedBy != k.ownerMark())
 }
 
-// The back-off of logins (seed work-queue): ten failures of a user from one
-// address block block that user from there for an hour; fifty from one
-// address block, of whatever users, block it whole. The right password at
-// another address still works, so nobody can be locked out from afar, and so it
-// does in a browser in which the user has logged in before: what is tried
-// there is counted by itself, ten failures too.
+// The backoff of logins (seed work-queue): ten failures of a user from one address
+// block, an IPv4 address or an IPv6 /64, block that user there for an hour. Fifty
+// failures from one address block, of any users, block it for all. The right password
+// still works at other addresses, so that nobody can be locked out from afar. It also
+// works in a browser in which the user has logged in before: attempts there are counted
+// separately, with ten failures too.
 const (
 	userFailures = 10
 	addrFailures = 50
@@ -120,14 +118,14 @@ const (
 	maxFailing   = 10_000
 )
 
-// guesser is who tries to log in.
+// guesser identifies the source of a login attempt.
 type guesser struct {
 	user   string
-	device string // in which the user has logged in before; "": in none that is known
+	device string // a browser in which the user has logged in before; "": unknown
 	addr   netip.Prefix
 }
 
-// counts are what an attempt is counted at, with the most failures of each.
+// counts returns the counters of an attempt, with the maximum of each.
 func (g guesser) counts() map[failing]int {
 	if g.device != "" {
 		return map[failing]int{{user: g.user, device: g.device}: userFailures}
@@ -135,8 +133,8 @@ func (g guesser) counts() map[failing]int {
 	return map[failing]int{{user: g.user, from: g.addr}: userFailures, {from: g.addr}: addrFailures}
 }
 
-// failing names who fails: a user at an address block or in a device, or with
-// user "" the block.
+// failing is the key of a counter: a user at an address block or on a device, or the
+// address block if user is "".
 type failing struct {
 	user   string
 	device string
@@ -148,7 +146,7 @@ type failures struct {
 	last time.Time
 }
 
-// backoff counts failed logins. It is in memory: a restart forgives.
+// backoff counts failed logins. It is in memory: a restart resets it.
 type backoff struct {
 	mu   sync.Mutex
 	seen map[failing]failures
@@ -156,8 +154,8 @@ type backoff struct {
 
 func (b *backoff) init() { b.seen = map[failing]failures{} }
 
-// AddrBlock groups addresses that one caller can choose among: an IPv6 host
-// has a whole /64.
+// AddrBlock returns the block of addresses that one caller can choose from: the address
+// itself for IPv4, a /64 for IPv6. It is zero for an invalid address.
 func AddrBlock(addr string) netip.Prefix {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil {
@@ -172,8 +170,8 @@ func AddrBlock(addr string) netip.Prefix {
 	return p
 }
 
-// take counts an attempt as failed before it is made, so that many at once
-// are counted too, or says how long to wait. forgive takes it back.
+// take counts an attempt as failed before it is made, so that concurrent attempts are
+// counted too. If there were too many, it returns how long to wait. forgive undoes it.
 func (b *backoff) take(g guesser, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,12 +201,12 @@ func (b *backoff) wait(key failing, most int, now time.Time) time.Duration {
 	return blockedFor - now.Sub(f.last)
 }
 
-// forgive takes an attempt back: the password was right.
+// forgive undoes take: the password was right.
 func (b *backoff) forgive(g guesser) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key := range g.counts() {
-		if f := b.seen[key]; key.user == "" && f.n > 1 { // others of the address are not forgiven
+		if f := b.seen[key]; key.user == "" && f.n > 1 { // failures of other users at the address still count
 			f.n--
 			b.seen[key] = f
 		} else {
@@ -217,7 +215,7 @@ func (b *backoff) forgive(g guesser) {
 	}
 }
 
-// makeRoom bounds the table: what is over goes, else the oldest.
+// makeRoom limits the table: it removes expired counters, or else the oldest.
 func (b *backoff) makeRoom(now time.Time) {
 	if len(b.seen) < maxFailing {
 		return
@@ -236,12 +234,12 @@ func (b *backoff) makeRoom(now time.Time) {
 	}
 }
 
-// Blocked is the refusal of a login that has to wait.
+// Blocked is the error of a login that has to wait.
 type Blocked struct{ Wait time.Duration }
 
 func (b *Blocked) Error() string { return b.Unwrap().Error() }
 
-// Unwrap gives it its code.
+// Unwrap returns the error with the code CodeRateLimited.
 func (b *Blocked) Unwrap() error {
 	return signalbox.Errorf(signalbox.CodeRateLimited, "too many failed logins: try again in %d minutes", (b.Wait+time.Minute-1)/time.Minute)
 }

@@ -17,42 +17,41 @@ import (
 const (
 	// LoginFor is how long a login lasts.
 	LoginFor = 12 * time.Hour
-	// maxLogins a user has at once; the oldest ends for a new one.
+	// maxLogins is how many logins a user has at a time. A new one ends the oldest.
 	maxLogins = 20
 )
 
 var errLogin = signalbox.Errorf(signalbox.CodeUnauthorized, "the user or the password is not right")
 
-// Login is a login that was begun: who it is, and the two halves of what proves
-// it. A browser sends the cookie to every port of the director's host, and so
-// to other programs' pages; the key it keeps for the director's own pages,
-// which send it in a header. Neither is worth anything without the other.
+// Login is a new login: its principal, and the two halves of its secret. A browser sends
+// the cookie to every port of the director's host, and so to pages of other programs. It
+// keeps the key for the director's own pages, which send it in a header. One half is
+// useless without the other.
 type Login struct {
 	Who         signalbox.Principal
 	Cookie, Key string
 	Ends        time.Time
-	Device      string // secret by which the browser is known at the next login; "": none
+	Device      string // secret that identifies the browser at the next login; "": none
 }
 
-// Attempt is a try to log in.
+// Attempt is a login attempt.
 type Attempt struct {
 	User, Password string
 	Addr           string
-	Device         string // what a browser shows that has logged in before; "": nothing
+	Device         string // device secret from an earlier login in this browser; "": none
 }
 
-// Login proves a password and returns a new login. All ways to fail look and
-// last the same, whether there is such a user or not.
+// Login checks a password and returns a new login. All failures look the same and take
+// the same time, whether the user exists or not.
 //
-// Errors: CodeUnauthorized; CodeRateLimited, as a *Blocked where it was the
-// back-off.
+// Errors: CodeUnauthorized; CodeRateLimited, as a *Blocked if it comes from the backoff.
 func (k *Keeper) Login(ctx context.Context, a Attempt) (Login, error) {
 	if a.User == "" || a.Password == "" || len(a.Password) > MaxPassword {
 		return Login{}, signalbox.Invalid("password", "user and password must be given, the password with at most %d bytes", MaxPassword)
 	}
 	user := a.User
 	if !signalbox.ValidName(user) {
-		user = "-" // no user can be named so; they share one count
+		user = "-" // not a valid name: all unknown users share one counter
 	}
 	from := guesser{user: user, device: k.deviceOf(user, a.Device), addr: AddrBlock(a.Addr)}
 	if wait := k.backoff.take(from, time.Now()); wait > 0 {
@@ -79,8 +78,8 @@ func (k *Keeper) Login(ctx context.Context, a Attempt) (Login, error) {
 	return l, err
 }
 
-// beginLogin stores a login. The password was proved of the user as u was
-// then: if it was changed in the meantime, that counts no more.
+// beginLogin stores a login. The password was checked against u; if the user has changed
+// since, the login is refused.
 func (k *Keeper) beginLogin(ctx context.Context, u signalbox.User) (Login, error) {
 	now := k.now()
 	return k.storeLogin(ctx, signalbox.Token{
@@ -94,7 +93,7 @@ func (k *Keeper) beginLogin(ctx context.Context, u signalbox.User) (Login, error
 	})
 }
 
-// storeLogin gives a login its secrets and stores it, after check.
+// storeLogin creates the secrets of a login and stores it, if check allows it.
 func (k *Keeper) storeLogin(ctx context.Context, t signalbox.Token, check func(v *view) error) (l Login, err error) {
 	t.ID, l.Cookie, _, err = k.newSecret(signalbox.PrincipalUser)
 	if err != nil {
@@ -119,22 +118,22 @@ func (k *Keeper) storeLogin(ctx context.Context, t signalbox.Token, check func(v
 	return l, err
 }
 
-// bothHalves is what a login is proved by.
+// bothHalves is the secret of a login.
 func bothHalves(cookie, key string) string { return cookie + "." + key }
 
-// FreshFor is how long after it was begun a login may change who may do what.
+// FreshFor is how long after its start a login may change tokens and users.
 const FreshFor = 10 * time.Minute
 
-// Fresh reports whether a caller may change tokens and users: a login only
-// soon after it was begun, so that a browser that was left alone, or a stolen
-// login, cannot make rights that outlive it.
+// Fresh reports whether a caller may change tokens and users. A login may do so only for
+// FreshFor, so that an unattended browser or a stolen login cannot create rights that
+// outlive it.
 func (k *Keeper) Fresh(who signalbox.Principal) bool {
 	t, ok := k.Token(who.TokenID)
 	return !ok || !t.Login || k.now().Sub(t.CreatedAt) < FreshFor
 }
 
-// later is the later of two times: a token is not older than its user, even
-// where the clock was set back between them.
+// later returns the later of two times. It keeps a token from being older than its user,
+// even if the clock was set back in between.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -142,8 +141,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// endOldLogins forgets logins that have ended, and of the user's the oldest
-// beyond what one may have.
+// endOldLogins removes logins that have ended, and the user's oldest logins beyond
+// maxLogins.
 func (k *Keeper) endOldLogins(ctx context.Context, v *view, user string, now time.Time) error {
 	var gone []string
 	var own []signalbox.Token
@@ -173,7 +172,7 @@ func (k *Keeper) deleteTokens(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// Logout ends a login. One that is none, or has ended, is no error.
+// Logout ends a login. An unknown or ended login is no error.
 func (k *Keeper) Logout(ctx context.Context, cookie, key string) error {
 	who, err := k.FromLogin(cookie, key)
 	if err != nil {
@@ -182,13 +181,12 @@ func (k *Keeper) Logout(ctx context.Context, cookie, key string) error {
 	return k.alter(ctx, func(*view) error { return k.deleteTokens(ctx, []string{who.TokenID}) })
 }
 
-// A device is a browser in which a user has logged in before: it shows a
-// secret that it was given then. Its attempts are counted by themselves, so
-// that whoever guesses passwords from the same address, which may be that of a
-// whole office or of a proxy, does not lock out those who work there. The
-// secrets end with the process, as the counts do.
+// A device is a browser in which a user has logged in before; it sends the secret that it
+// got then. Its attempts are counted separately, so that an attacker behind the same
+// address, which may belong to a whole office or a proxy, does not lock out the people
+// there. The secrets end with the process, as the counters do.
 
-// newDevice makes the secret of a device of a user; "" where that fails.
+// newDevice returns a new device secret for a user; "" on an error.
 func (k *Keeper) newDevice(user string) string {
 	var id [16]byte
 	if _, err := io.ReadFull(k.opts.Random, id[:]); err != nil {
@@ -204,8 +202,8 @@ func (k *Keeper) deviceMAC(user, name string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// deviceOf is the name of a device in which the user has logged in before;
-// "" where the secret is none.
+// deviceOf returns the name of the user's device with a secret; "" if the secret is not
+// valid.
 func (k *Keeper) deviceOf(user, secret string) string {
 	name, mac, _ := strings.Cut(secret, ".")
 	if name == "" || !hmac.Equal([]byte(mac), []byte(k.deviceMAC(user, name))) {

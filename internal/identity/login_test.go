@@ -63,7 +63,7 @@ func TestALoginEnds(t *testing.T) {
 	h.now = h.now.Add(identity.LoginFor)
 	_, err := h.FromLogin(cookie.Cookie, cookie.Key)
 	wantCode(t, err, signalbox.CodeUnauthorized, "expired")
-	// A new password ends the logins of the old one, not the tokens.
+	// A new password ends the user's logins, not the tokens.
 	cookie = h.login("anna", right)
 	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
 	h.user(identity.PutUser{ID: "anna", Password: "another long password"})
@@ -75,7 +75,7 @@ func TestALoginEnds(t *testing.T) {
 	}
 	_, err = h.Login(t.Context(), try("anna", right, "192.0.2.1"))
 	wantCode(t, err, signalbox.CodeUnauthorized)
-	// Logins do not pile up.
+	// The number of logins is limited.
 	for range identity.MaxLogins + 5 {
 		h.now = h.now.Add(time.Second)
 		h.login("anna", "another long password")
@@ -85,8 +85,7 @@ func TestALoginEnds(t *testing.T) {
 	}
 }
 
-// Whether there is such a user shows neither in what is said nor in what is
-// done.
+// Neither the errors nor the work done reveal whether a user exists.
 func TestUsersCannotBeEnumerated(t *testing.T) {
 	h := withAnna(t)
 	h.user(identity.PutUser{ID: "ben", Password: right})
@@ -137,7 +136,7 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 		if err := attempt("anna", right, there); err != nil {
 			t.Errorf("an hour later: %v", err)
 		}
-		// A success forgives.
+		// A success resets the counter.
 		for range 3 {
 			for range identity.UserFailures - 1 {
 				wantCode(t, attempt("anna", wrong, there), signalbox.CodeUnauthorized)
@@ -149,9 +148,9 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	})
 }
 
-// Whoever guesses at an office's address, or behind its proxy, locks out
-// neither those who have logged in there before nor, by guessing in a browser
-// that is known, those at the address.
+// An attacker at an office's address, or behind its proxy, does not lock out people who
+// have logged in there before. Guesses in a known browser do not lock out others at the
+// address.
 func TestGuessesLockOutWhoGuesses(t *testing.T) {
 	h := withAnna(t)
 	const office = "203.0.113.9"
@@ -171,7 +170,7 @@ func TestGuessesLockOutWhoGuesses(t *testing.T) {
 	if err != nil || again.Device != first.Device {
 		t.Fatalf("in her own browser: %v, device %q", err, again.Device)
 	}
-	// What is forged, or another's, is none.
+	// A forged device secret, or another user's, does not count.
 	for _, device := range []string{"x", ".", "a.b", strings.ToUpper(first.Device), first.Device + "x"} {
 		forged := known
 		forged.Device = device
@@ -183,7 +182,7 @@ func TestGuessesLockOutWhoGuesses(t *testing.T) {
 	others.Device = first.Device
 	_, err = h.Login(t.Context(), others)
 	wantCode(t, err, signalbox.CodeRateLimited)
-	// A known browser has ten tries too, and no more.
+	// A known browser has only ten attempts, too.
 	guess := known
 	guess.Password = wrong
 	for range identity.UserFailures {
@@ -197,8 +196,7 @@ func TestGuessesLockOutWhoGuesses(t *testing.T) {
 	}
 }
 
-// A page on another port of the host sees the cookie, and can do nothing with
-// it.
+// A page on another port of the host sees the cookie, but cannot use it.
 func TestHalfALoginIsNone(t *testing.T) {
 	h := withAnna(t)
 	one, two := h.login("anna", right), h.login("anna", right)
@@ -256,7 +254,7 @@ func TestALoginLinkIsGoodOnce(t *testing.T) {
 	h.now = h.now.Add(identity.LinkFor)
 	_, err = h.UseLink(ctx, late)
 	wantCode(t, err, signalbox.CodeUnauthorized)
-	// Another static token ends what came of this one; so does none.
+	// Replacing or removing the static token ends the logins that came from it.
 	for _, static := range []string{strings.Repeat("other", 8), ""} {
 		other := newRigOver(t, h.rows, func(o *identity.Options) { o.Static = static })
 		other.now = h.now
@@ -271,7 +269,7 @@ func TestALoginLinkIsGoodOnce(t *testing.T) {
 	}
 	_, _, err = newRig(t).NewLink()
 	wantCode(t, err, signalbox.CodeUnsupported)
-	// Links do not pile up: the oldest end.
+	// The number of links is limited: new ones end the oldest.
 	first, _, _ := h.NewLink()
 	for range 20 {
 		code, _, _ = h.NewLink()
@@ -283,8 +281,8 @@ func TestALoginLinkIsGoodOnce(t *testing.T) {
 	}
 }
 
-// One address that goes through many names is blocked whole; an IPv6 host has
-// a whole /64 to choose from.
+// An address that tries many users is blocked for all users; an IPv6 host can choose from a
+// whole /64.
 func TestSprayingUsersIsSlowedDown(t *testing.T) {
 	h := withAnna(t)
 	for i := range identity.AddrFailures {
@@ -298,8 +296,8 @@ func TestSprayingUsersIsSlowedDown(t *testing.T) {
 	}
 }
 
-// Many guesses at once are counted before they are made, and two at most are
-// hashed.
+// Concurrent guesses are counted before they are checked, and at most two are hashed at a
+// time.
 func TestGuessesAtOnceAreCounted(t *testing.T) {
 	h := newRig(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: 1 << 10, Passes: 1} })
 	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
@@ -351,7 +349,7 @@ func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
 	}
 }
 
-// What a login costs by default is bounded from below.
+// The default cost of a login has a lower bound.
 func TestDefaultCost(t *testing.T) {
 	if c := identity.DefaultCost; c.MemoryKiB < 19<<10 || c.Passes < 1 {
 		t.Errorf("%+v is less than what is advised", c)
@@ -364,8 +362,8 @@ func TestDefaultCost(t *testing.T) {
 	}
 }
 
-// The director collects its garbage late, and whoever guesses passwords must
-// not make it grow: what a hash needed is free when it has been made.
+// The director collects garbage late, but password guesses must not make its memory grow:
+// the memory of a hash is free again once it is made.
 func TestGuessesDoNotPileUpMemory(t *testing.T) {
 	const hash = 16 << 20
 	h := newRig(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: hash >> 10, Passes: 1} })

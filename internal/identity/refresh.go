@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// RefreshEvery is how old what is known may be before it is read anew.
+	// RefreshEvery is the maximum age of the view before it is read again.
 	RefreshEvery = 5 * time.Second
-	// sharedRefresh is the same where other directors make changes, and
-	// UnseenFor how long one of theirs may go unseen: a request that comes when
-	// what is known is older waits for a reading.
+	// sharedRefresh is the same if other directors make changes. UnseenFor is how long
+	// their changes may go unseen: if the view is older, a request waits until it
+	// is read again.
 	sharedRefresh = 750 * time.Millisecond
 	UnseenFor     = 1500 * time.Millisecond
-	// refreshTimeout bounds a reading, and how long a request waits for one.
+	// refreshTimeout limits a read, and how long a request waits for one.
 	refreshTimeout = 2 * time.Second
 )
 
-// looks say when the store was read. Times are since Keeper.started.
+// looks records when the store was read. Times are since Keeper.started.
 type looks struct {
-	tried atomic.Int64 // when the newest reading ended
-	good  atomic.Int64 // when the newest one that succeeded began
-	took  atomic.Int64 // how long the newest one took
-	begun atomic.Int64 // readings that began
-	done  atomic.Int64 // the number of the newest that succeeded
-	again turn         // held by whoever waits for a token that is not known
+	tried atomic.Int64 // end of the newest read
+	good  atomic.Int64 // start of the newest successful read
+	took  atomic.Int64 // duration of the newest read
+	begun atomic.Int64 // number of reads that were started
+	done  atomic.Int64 // number of the newest successful read
+	again turn         // held while a read for an unknown token waits or runs
 }
 
-// Every is how often what is known is read anew, while someone asks.
+// Every is the interval at which the view is read again while there are requests.
 func (k *Keeper) Every() time.Duration {
 	if k.opts.Shared {
 		return sharedRefresh
@@ -40,14 +40,14 @@ func (k *Keeper) Every() time.Duration {
 
 func (k *Keeper) elapsed() time.Duration { return time.Since(k.started) }
 
-// age is how old what is known is.
+// age is the age of the view.
 func (k *Keeper) age() time.Duration { return k.elapsed() - time.Duration(k.looks.good.Load()) }
 
-// idle is how long ago a reading ended, whatever came of it.
+// idle is the time since a read ended, with or without success.
 func (k *Keeper) idle() time.Duration { return k.elapsed() - time.Duration(k.looks.tried.Load()) }
 
-// refresh reads the store. The caller holds change, so that what was read
-// before a change is never put in place after it.
+// refresh reads the store into a new view. The caller holds change, so that a view from
+// before a change never replaces a newer one.
 func (k *Keeper) refresh(ctx context.Context) error {
 	begin, number := k.elapsed(), k.looks.begun.Add(1)
 	tokens, users, err := k.readAll(ctx)
@@ -73,9 +73,8 @@ func (k *Keeper) readAll(ctx context.Context) (tokens []signalbox.Token, users [
 	return tokens, users, err
 }
 
-// current returns what is known, and sees to it that it is not too old. A
-// store that does not answer leaves what was known: then nothing else works
-// either.
+// current returns the view, and reads it again if it is too old. If the store does not
+// answer, the old view stays: nothing else works then either.
 func (k *Keeper) current() *view {
 	if k.store == nil || k.age() < k.Every() || k.idle() < k.Every() {
 		return k.seen.Load()
@@ -84,7 +83,7 @@ func (k *Keeper) current() *view {
 		if !k.opts.Shared || k.age() < UnseenFor || !k.change.within(refreshTimeout) {
 			return k.seen.Load()
 		}
-		if k.age() < k.Every() || k.idle() < k.Every() { // who had it has looked
+		if k.age() < k.Every() || k.idle() < k.Every() { // the previous holder has read it
 			k.change.unlock()
 			return k.seen.Load()
 		}
@@ -93,8 +92,7 @@ func (k *Keeper) current() *view {
 	return k.seen.Load()
 }
 
-// look reads the store and tells who wants to know. The caller holds change,
-// which is given back.
+// look reads the store and calls the listeners. The caller holds change; look unlocks it.
 func (k *Keeper) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	err := k.refresh(ctx)
@@ -107,27 +105,26 @@ func (k *Keeper) look() {
 	k.tell()
 }
 
-// Refresh looks at the store anew if what is known is old.
+// Refresh reads the store again if the view is old.
 func (k *Keeper) Refresh() { k.current() }
 
-// A token that is not known may have been made by another director a moment
-// ago: whoever logs in at one of them is sent to another with the next request.
-// So the store is read once more before it is refused. What anybody can bring
-// about so is bounded: all who wait share one reading, and it is made seldom
-// where it takes long.
+// An unknown token may have been made by another director a moment ago: a client may log
+// in at one director and send its next request to another. So the store is read once more
+// before the token is refused. The load that strangers can cause this way is limited: all
+// waiting requests share one read, and slow reads are made less often.
 const (
-	unknownRest  = 100 * time.Millisecond // least time from a reading to the next
-	unknownShare = 20                     // how much longer than a reading it is
-	unknownWait  = 2 * time.Second        // how long a request waits for its turn
+	unknownRest  = 100 * time.Millisecond // minimum time between two reads
+	unknownShare = 20                     // the same as a multiple of the duration of a read
+	unknownWait  = 2 * time.Second        // maximum wait of a request at each step
 )
 
-// errUnknown is what the bearer of a token is told that is not known here,
-// where it cannot be found out whether it is known to others.
+// errUnknown is the error for an unknown token while the store cannot be read to check
+// for it.
 var errUnknown = signalbox.Errorf(signalbox.CodeUnavailable,
-	"the store does not answer, and the token is not one that was known before: whether it is in force cannot be told now")
+	"the store does not answer, so this token, which is not known yet, cannot be checked now")
 
-// credential returns the one with this id, nil where there is none; also one
-// that another director made a moment ago.
+// credential returns the credential with an id, nil if there is none. It finds credentials
+// that another director has just made.
 func (k *Keeper) credential(id string) (*credential, error) {
 	asked := k.looks.begun.Load()
 	c := k.current().tokens[id]
@@ -140,8 +137,8 @@ func (k *Keeper) credential(id string) (*credential, error) {
 	return k.seen.Load().tokens[id], nil
 }
 
-// readAfter sees to it that there is a reading later than the one with that
-// number, and reports whether there is.
+// readAfter waits for a successful read that started after the one with that number, or
+// makes one, and reports whether there is one.
 func (k *Keeper) readAfter(number int64) bool {
 	there := func() bool { return k.looks.done.Load() > number }
 	if there() {
@@ -151,7 +148,7 @@ func (k *Keeper) readAfter(number int64) bool {
 		return false
 	}
 	defer k.looks.again.unlock()
-	if there() { // by one who waited before
+	if there() { // read by the previous holder
 		return true
 	}
 	if pause := max(unknownRest, unknownShare*time.Duration(k.looks.took.Load())) - k.idle(); pause > 0 {
@@ -168,7 +165,7 @@ func (k *Keeper) readAfter(number int64) bool {
 	return there()
 }
 
-// turn is a lock that one can try for a while.
+// turn is a lock with a timeout.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// A run may do what each token of its agent that is in force allows, and never
-// what would outlive it.
+// A run may do what all valid tokens of its agent allow, and nothing that would outlive
+// it.
 func TestTheRightsOfARun(t *testing.T) {
 	const S, R, T, A = signalbox.ScopeSubmit, signalbox.ScopeRead, signalbox.ScopeTool, signalbox.ScopeAgent
 	type made = identity.NewToken

@@ -16,9 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// The forms of a secret: "sbxa_ID_SECRET" of an agent, "sbxt_ID_SECRET" else.
-// ID are the letters of the token's id: with it the row is found, by the rest
-// it is proved.
+// The forms of a secret: "sbxa_ID_SECRET" for an agent, "sbxt_ID_SECRET" for all others.
+// ID is the token's id without its prefix. It selects the row; the rest is the proof.
 const (
 	agentPrefix = "sbxa_"
 	otherPrefix = "sbxt_"
@@ -29,7 +28,7 @@ const (
 
 var letters = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// newSecret makes the id and the secret of a token, with its hash.
+// newSecret returns a new id and secret for a token, with the secret's hash.
 func (k *Keeper) newSecret(kind signalbox.PrincipalKind) (id, secret string, hash []byte, err error) {
 	var b [idBytes + secretBytes]byte
 	if _, err := io.ReadFull(k.opts.Random, b[:]); err != nil {
@@ -49,7 +48,7 @@ func hashOf(secret string) []byte {
 	return sum[:]
 }
 
-// idOf returns the id that a secret names, "" if it is none of ours.
+// idOf returns the id in a secret, "" if the secret has another form.
 func idOf(secret string) string {
 	rest, ok := strings.CutPrefix(secret, agentPrefix)
 	if !ok {
@@ -66,22 +65,22 @@ func idOf(secret string) string {
 
 var errWrong = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
 
-// guessable is the length in characters below which a static token might be
-// guessed by someone who tries for long. Those made here have 256 bits.
+// guessable is the length in characters below which a static token might be guessed with
+// many attempts. Generated tokens have 256 bits.
 const guessable = 32
 
 // Guessable reports whether the static token is so short that guesses must be
 // slowed down.
 func (k *Keeper) Guessable() bool { return len(k.opts.Static) < guessable }
 
-// PublicToken is the length in characters below which a token that a person
-// chose is no protection on a public address.
+// PublicToken is the minimum length in characters of a token chosen by a person on an
+// address that others can reach.
 const PublicToken = 16
 
-// ShortStatic reports whether the static token is too short for one.
+// ShortStatic reports whether the static token is shorter than PublicToken.
 func (k *Keeper) ShortStatic() bool { return len(k.opts.Static) < PublicToken }
 
-// FromStatic returns the principal of the static token if that is it.
+// FromStatic returns the principal of the static token if secret is that token.
 func (k *Keeper) FromStatic(secret string) (signalbox.Principal, bool) {
 	got := sha256.Sum256([]byte(secret))
 	if subtle.ConstantTimeCompare(got[:], k.static[:]) != 1 || k.opts.Static == "" {
@@ -90,26 +89,26 @@ func (k *Keeper) FromStatic(secret string) (signalbox.Principal, bool) {
 	return signalbox.Principal{Kind: signalbox.PrincipalService, ID: staticName, TokenID: staticName, Scopes: signalbox.Scopes()}, true
 }
 
-// IsStatic reports whether a principal was proved by the static token.
+// IsStatic reports whether a principal is that of the static token.
 func (k *Keeper) IsStatic(who signalbox.Principal) bool { return who.TokenID == staticName }
 
-// staticName is how the static token is named.
+// staticName is the token ID of the static token.
 const staticName = "static"
 
-// FromToken returns the principal of a stored token.
+// FromToken returns the principal of a stored token. Logins are refused.
 func (k *Keeper) FromToken(secret string) (signalbox.Principal, error) {
 	return k.prove(idOf(secret), secret, false)
 }
 
-// FromLogin returns the principal of a login, of which both halves must be
-// shown. A token is none, so that nobody can make a browser speak for someone
-// else by handing it one.
+// FromLogin returns the principal of a login, which needs both halves of its secret. Tokens
+// are refused, so that an attacker cannot make a browser act for another user by planting a
+// token in its cookie.
 func (k *Keeper) FromLogin(cookie, key string) (signalbox.Principal, error) {
 	return k.prove(idOf(cookie), bothHalves(cookie, key), true)
 }
 
-// NamedBy returns the key of the principal that a cookie names, unproved; ""
-// if it names no login.
+// NamedBy returns the key of the principal that a cookie claims, without proof; "" if the
+// cookie names no login.
 func (k *Keeper) NamedBy(cookie string) string {
 	if c := k.current().tokens[idOf(cookie)]; c != nil && c.row.Login {
 		return c.who.Key()
@@ -137,11 +136,11 @@ func (k *Keeper) prove(id, secret string, login bool) (signalbox.Principal, erro
 	return c.who, nil
 }
 
-// ConnectionKey returns the key by which the token that the selector names is
-// proved on a new connection, before it is shown. Where none is known it is a
-// key that nobody has, so that the answer takes as long. guessable says that
-// wrong proofs must slow down the right ones too. What the token may do, and
-// whether it is still in force, is decided when it is shown.
+// ConnectionKey returns the key with which the director proves on a new connection that it
+// knows the token of a selector, before the client sends the token. For an unknown selector
+// it returns a key that no client has, so that the answer takes the same time. guessable
+// says that wrong proofs must slow down right ones, too. Whether the token is valid, and
+// what it may do, is decided when the client sends it.
 func (k *Keeper) ConnectionKey(selector string) (key handshake.Key, guessable bool, err error) {
 	if k.opts.Static != "" && selector == k.selector {
 		return handshake.KeyOfHash(k.static[:]), k.Guessable(), nil
@@ -150,14 +149,14 @@ func (k *Keeper) ConnectionKey(selector string) (key handshake.Key, guessable bo
 	if err != nil {
 		return key, false, err
 	}
-	if c == nil || c.row.Login { // a login is shown by browsers alone
+	if c == nil || c.row.Login { // only browsers use logins
 		return k.nobodys, false, nil
 	}
 	return handshake.KeyOfHash(c.row.Hash), false, nil
 }
 
-// note remembers when a token was last used, for people to see. It is not
-// stored: a request is not to cost a write.
+// note records when a token was last used, for display. It is not stored, so that a
+// request does not cost a write.
 func (k *Keeper) note(id string, ms int64) {
 	at, ok := k.used.Load(id)
 	if !ok {
@@ -166,12 +165,11 @@ func (k *Keeper) note(id string, ms int64) {
 	at.(*atomic.Int64).Store(ms)
 }
 
-// InForce reports whether a principal that was proved before still would be,
-// with the same rights. It goes by what is known and never reads the store:
-// whoever is told of a change asks it.
+// InForce reports whether a principal that was authenticated before is still valid, with
+// the same rights. It never reads the store, so that listeners of OnChange may call it.
 func (k *Keeper) InForce(who signalbox.Principal) bool {
 	v := k.seen.Load()
-	if who.Run != "" { // whether it still runs is not known here
+	if who.Run != "" { // the run may have ended: that is not known here
 		now, err := v.run(who.ID, who.Run, who.TokenID, k.now())
 		return err == nil && sameRights(now, who)
 	}
@@ -185,16 +183,15 @@ func (k *Keeper) InForce(who signalbox.Principal) bool {
 	return c != nil && c.reason == "" && !c.expired(k.now()) && !k.foreign(c) && sameRights(c.who, who)
 }
 
-// neverOfRuns are the rights that no run has, whatever its agent's token has:
-// whoever writes a prompt must not leave anything behind that outlives the run,
-// nor speak for the agent itself.
+// neverOfRuns are the scopes that no run gets, even if its agent's token has them: a prompt
+// must not create anything that outlives the run, or act as the agent itself.
 var neverOfRuns = []signalbox.Scope{signalbox.ScopeAdmin, signalbox.ScopeAgent, signalbox.ScopeSchedule, signalbox.ScopeTerminal}
 
-// FromRun returns the principal of an execution of an agent whose token was
-// proved. A run may do what each of its agent's tokens in force allows, and what
-// an agent may by default where the agent has none at all. id names its token.
+// FromRun returns the principal of an agent's execution, whose token with this id was
+// checked already. A run may do what all of its agent's valid tokens allow; if the agent
+// has no tokens at all, what an agent may do by default.
 //
-// Errors: CodeUnauthorized where the agent had tokens, and none is in force.
+// Errors: CodeUnauthorized if the agent had tokens, and none is valid any more.
 func (k *Keeper) FromRun(agent, run, id string) (signalbox.Principal, error) {
 	return k.current().run(agent, run, id, k.now())
 }
@@ -219,7 +216,7 @@ func (v *view) run(agent, run, id string, now time.Time) (signalbox.Principal, e
 	return who, nil
 }
 
-// limits checks a list of agents.
+// limits validates a list of agents.
 func limits(agents []string) ([]string, error) {
 	if len(agents) > maxLimits {
 		return nil, signalbox.Invalid("agents", "agents may name at most %d agents", maxLimits)
@@ -234,7 +231,7 @@ func limits(agents []string) ([]string, error) {
 	return slices.Compact(sorted), nil
 }
 
-// agentScopes are the rights of an agent's token unless others are asked for.
+// agentScopes are the default scopes of an agent's token.
 var agentScopes = []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeRead, signalbox.ScopeTool, signalbox.ScopeAgent}
 
 func checkScopes(t *signalbox.Token) error {
@@ -249,19 +246,19 @@ func checkScopes(t *signalbox.Token) error {
 	case t.Kind == signalbox.PrincipalAgent && len(t.Scopes) == 0:
 		t.Scopes = inOrder(agentScopes)
 	case t.Kind == signalbox.PrincipalAgent && has(signalbox.ScopeAdmin):
-		return signalbox.Invalid("scopes", "the token of an agent cannot have scope admin: whoever prompts the agent would be admin")
+		return signalbox.Invalid("scopes", "the token of an agent cannot have the scope admin: everybody who prompts the agent would be admin")
 	case t.Kind == signalbox.PrincipalService && len(t.Scopes) == 0:
 		return signalbox.Invalid("scopes", "say which scopes the token has: %s", words(signalbox.Scopes()))
 	case t.Kind == signalbox.PrincipalService && has(signalbox.ScopeAgent) && !has(signalbox.ScopeAdmin):
 		return signalbox.Invalid("scopes", "scope agent is for the token of an agent: name the agent")
 	}
 	if len(t.Agents) > 0 && has(signalbox.ScopeAdmin) {
-		return signalbox.Invalid("agents", "an admin has no limits, for it could make itself a token without: leave out agents, or the scope admin")
+		return signalbox.Invalid("agents", "an admin cannot be limited to agents, because it could make itself an unlimited token: leave out agents, or the scope admin")
 	}
 	return nil
 }
 
-// inOrder sorts scopes as signalbox.Scopes has them, each once.
+// inOrder returns the scopes in the order of signalbox.Scopes, each once.
 func inOrder(scopes []signalbox.Scope) []signalbox.Scope {
 	return slices.DeleteFunc(signalbox.Scopes(), func(s signalbox.Scope) bool { return !slices.Contains(scopes, s) })
 }

@@ -13,8 +13,8 @@ import (
 
 func shared(o *identity.Options) { o.Shared, o.Static = true, "static-token" }
 
-// Of two directors over one store, what one makes is good at the other at once,
-// and what it takes away is refused there within identity.UnseenFor.
+// With two directors that share a store, a token made at one is valid at the other at once,
+// and a revoked token is refused there within identity.UnseenFor.
 func TestSharedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alfa := newRig(t, shared)
@@ -41,8 +41,8 @@ func TestSharedTokens(t *testing.T) {
 	})
 }
 
-// Tokens that nobody knows cost a few readings a second, however many come, and
-// a reading that takes long makes them seldom.
+// Unknown tokens cost a few reads per second, however many there are, and fewer if a read
+// is slow.
 func TestSharedUnknownTokensCostLittle(t *testing.T) {
 	for _, c := range []struct {
 		takes time.Duration
@@ -71,8 +71,8 @@ func TestSharedUnknownTokensCostLittle(t *testing.T) {
 	}
 }
 
-// Without its store a director cannot tell whether a token that it does not
-// know is in force, and says so; one that it knows goes on.
+// Without its store a director cannot check an unknown token, and says so; known tokens
+// still work.
 func TestSharedWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newRig(t, shared)
@@ -98,8 +98,8 @@ func TestSharedWithoutTheStore(t *testing.T) {
 	})
 }
 
-// A director that nobody asked for a while does not go by what it knew, though
-// many ask at once and one of them reads.
+// A director that was idle for a while does not use its old view, even if many requests
+// come at once and only one of them reads the store.
 func TestSharedNobodyGoesByWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alfa := newRig(t, shared)
@@ -128,7 +128,7 @@ func TestSharedNobodyGoesByWhatIsOld(t *testing.T) {
 	})
 }
 
-// A store that hangs holds nobody up for longer than a reading may take.
+// A store that hangs delays no request for longer than refreshTimeout.
 func TestSharedAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newRig(t, shared)

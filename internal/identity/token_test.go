@@ -51,7 +51,7 @@ func TestAStaticTokenHasEveryRight(t *testing.T) {
 	if _, ok := newRig(t).FromStatic(""); ok {
 		t.Error("no static token is taken for an empty one")
 	}
-	// With a static token others may be made in any order, and the last revoked.
+	// With a static token others may be made in any order, and the last one may be revoked.
 	tok, _ := h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	if _, err := h.RevokeToken(t.Context(), tok.ID); err != nil {
 		t.Error(err)
@@ -85,7 +85,7 @@ func TestExpiredAndRevokedTokensAreRefused(t *testing.T) {
 	wantCode(t, err, signalbox.CodeUnauthorized, "revoked")
 	_, err = h.RevokeToken(t.Context(), "tok-nothing")
 	wantCode(t, err, signalbox.CodeNotFound)
-	// Rows of what ended long ago go when the next is made.
+	// Rows of tokens that ended long ago are removed when the next token is made.
 	h.now = h.now.Add(31 * 24 * time.Hour)
 	h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	if _, ok := h.Token(tok.ID); ok {
@@ -93,8 +93,8 @@ func TestExpiredAndRevokedTokensAreRefused(t *testing.T) {
 	}
 }
 
-// A request costs no read of the store, and what another director changed
-// counts within seconds.
+// A request costs no read of the store, and changes of another director take effect within
+// seconds.
 func TestAnotherDirectorsChangesCount(t *testing.T) {
 	h := newRig(t)
 	other := newRigOver(t, h.rows)
@@ -122,7 +122,7 @@ func TestAnotherDirectorsChangesCount(t *testing.T) {
 	if _, err := h.FromToken(secret); signalbox.CodeOf(err) != signalbox.CodeUnauthorized || told != 1 {
 		t.Errorf("revoked elsewhere, it is still taken: %v (told %d times)", err, told)
 	}
-	// A store that does not answer leaves what was known.
+	// If the store does not answer, the old view stays.
 	h.rows.fail = errors.New("no store")
 	h.Age()
 	if h.Open() {

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// MaxTokens bounds the tokens, as MaxUsers the users: all are in memory.
+	// MaxTokens limits the number of tokens, MaxUsers that of users: all are in memory.
 	MaxTokens = 10_000
 	MaxUsers  = 10_000
-	// maxLimits bounds the agents that a token or user is limited to.
+	// maxLimits limits the number of agents in the limit of a token or user.
 	maxLimits = 100
-	// keepEnded is how long tokens that were revoked or have expired are
-	// shown.
+	// keepEnded is how long revoked and expired tokens are shown.
 	keepEnded = 30 * 24 * time.Hour
-	// maxLife is the longest time for which a token can be made.
+	// maxLife is the maximum lifetime of a token.
 	maxLife = 10 * 365 * 24 * time.Hour
 )
 
-// NewToken is what is asked for. With neither User nor Agent it is a token of
-// a service, which bears the token's name.
+// NewToken describes a token to create. Without User and Agent it is the token of a
+// service with the token's name.
 type NewToken struct {
 	Name    string
 	User    string
@@ -33,11 +32,11 @@ type NewToken struct {
 	Scopes  []signalbox.Scope
 	Agents  []string
 	Expires time.Duration // 0: never
-	By      string        // who makes it, for people
+	By      string        // who creates it, for display
 }
 
-// Known is a token as it is shown, with when it was last used since the
-// start; zero if it was not.
+// Known is a token for display, with the time of its last use since the start of the
+// process, zero if there was none.
 type Known struct {
 	signalbox.Token
 	LastUsed time.Time
@@ -45,11 +44,11 @@ type Known struct {
 
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`)
 
-// CreateToken makes a token. Its secret is returned this once.
+// CreateToken creates a token. Only this call returns its secret.
 //
-// Errors: CodeValidation; CodeNotFound for a user that is not known;
-// CodeConflict where it would be the first credential and not an admin's, one
-// too many, or the second in force of a service.
+// Errors: CodeValidation; CodeNotFound for an unknown user; CodeConflict if there
+// is no admin yet and the token is not an admin's, if there are MaxTokens
+// already, or if the service has a valid token.
 func (k *Keeper) CreateToken(ctx context.Context, n NewToken) (Known, string, error) {
 	t, err := n.row(k.now())
 	if err != nil {
@@ -65,7 +64,7 @@ func (k *Keeper) CreateToken(ctx context.Context, n NewToken) (Known, string, er
 	return Known{Token: t}, secret, err
 }
 
-// row checks what is asked for as far as that can be done without the store.
+// row makes the row of a token, and validates it as far as possible without the store.
 func (n *NewToken) row(now time.Time) (t signalbox.Token, err error) {
 	t = signalbox.Token{
 		Name: n.Name, Kind: signalbox.PrincipalService, Principal: n.Name, Scopes: n.Scopes, CreatedAt: now, CreatedBy: n.By,
@@ -74,9 +73,9 @@ func (n *NewToken) row(now time.Time) (t signalbox.Token, err error) {
 	case len(n.Name) > 64 || !tokenName.MatchString(n.Name):
 		return t, signalbox.Invalid("name", "name must be 1 to 64 letters, digits and ._:@/- , the first a letter or digit")
 	case n.User != "" && n.Agent != "":
-		return t, signalbox.Invalid("agent", "a token speaks for a user or for an agent: give one of them")
+		return t, signalbox.Invalid("agent", "a token stands for a user or for an agent: give one of them")
 	case n.User != "" && !signalbox.ValidName(n.User):
-		return t, signalbox.Errorf(signalbox.CodeNotFound, "there is no user of that name")
+		return t, signalbox.Errorf(signalbox.CodeNotFound, "there is no user with that name")
 	case n.Agent != "" && !signalbox.ValidName(n.Agent):
 		return t, signalbox.Invalid("agent", "agent must be the name of an agent")
 	case n.Expires < 0 || n.Expires > maxLife:
@@ -91,7 +90,7 @@ func (n *NewToken) row(now time.Time) (t signalbox.Token, err error) {
 		return t, signalbox.Invalid("name", "static is the name of the token in the configuration: choose another")
 	}
 	if n.Expires > 0 {
-		t.ExpiresAt = now.Add(n.Expires).Truncate(time.Millisecond) // as times are stored
+		t.ExpiresAt = now.Add(n.Expires).Truncate(time.Millisecond) // the precision of the store
 	}
 	if t.Agents, err = limits(n.Agents); err != nil {
 		return t, err
@@ -99,8 +98,7 @@ func (n *NewToken) row(now time.Time) (t signalbox.Token, err error) {
 	return t, checkScopes(&t)
 }
 
-// addToken checks a row against what is there, gives it a secret and stores
-// it.
+// addToken checks a row against the existing ones, creates its secret and stores it.
 func (k *Keeper) addToken(ctx context.Context, v *view, t *signalbox.Token) (secret string, err error) {
 	if t.Kind == signalbox.PrincipalUser {
 		if err := ofKnownUser(v, t); err != nil {
@@ -109,11 +107,11 @@ func (k *Keeper) addToken(ctx context.Context, v *view, t *signalbox.Token) (sec
 	}
 	if old := v.service(t.Principal, k.now()); t.Kind == signalbox.PrincipalService && old != nil {
 		return "", signalbox.Errorf(signalbox.CodeConflict,
-			"there is a token of service %s already, %s, and two of one name would own each other's tasks and idempotency keys: choose another name, or revoke that one first (signalbox tokens revoke %s)",
+			"service %s has a token already, %s, and two services with one name would own each other's tasks and idempotency keys: choose another name, or revoke that token first (signalbox tokens revoke %s)",
 			t.Principal, old.ID, old.ID)
 	}
 	if len(v.tokens) >= MaxTokens {
-		return "", signalbox.Errorf(signalbox.CodeConflict, "there are %d tokens, the most there can be: revoke some", len(v.tokens))
+		return "", signalbox.Errorf(signalbox.CodeConflict, "there are %d tokens, which is the maximum: revoke some", len(v.tokens))
 	}
 	admin := slices.Contains(t.Scopes, signalbox.ScopeAdmin)
 	if t.Kind != signalbox.PrincipalAgent && !admin && !k.Static() && !v.admin {
@@ -126,16 +124,16 @@ func (k *Keeper) addToken(ctx context.Context, v *view, t *signalbox.Token) (sec
 	return secret, k.store.PutToken(ctx, *t)
 }
 
-// errFirst keeps people from making what does nothing yet: an open director
-// lets everyone in, with every right.
+// errFirst refuses credentials that have no effect yet: an open director gives everyone
+// every right.
 var errFirst = signalbox.Errorf(signalbox.CodeConflict,
-	"this director is open: everyone on its host has every right, so this would limit nobody. Make an admin first, which closes it: signalbox tokens create admin --scope admin, or signalbox users set NAME --role admin --password-stdin")
+	"this director is open: everyone on its host has every right, so this would have no effect. Make an admin first, which closes it: signalbox tokens create admin --scope admin, or signalbox users set NAME --role admin --password-stdin")
 
-// ofKnownUser bounds a token by its user's role.
+// ofKnownUser checks that a token has no more rights than its user's role.
 func ofKnownUser(v *view, t *signalbox.Token) error {
 	u, ok := v.users[t.Principal]
 	if !ok {
-		return signalbox.Errorf(signalbox.CodeNotFound, "there is no user %s: make it first", t.Principal)
+		return signalbox.Errorf(signalbox.CodeNotFound, "there is no user %s: create the user first", t.Principal)
 	}
 	allowed := u.Role.Scopes()
 	if len(t.Scopes) == 0 {
@@ -147,14 +145,14 @@ func ofKnownUser(v *view, t *signalbox.Token) error {
 		}
 	}
 	if len(t.Agents) > 0 && slices.Contains(t.Scopes, signalbox.ScopeAdmin) {
-		return signalbox.Invalid("agents", "an admin has no limits: give scopes without admin")
+		return signalbox.Invalid("agents", "an admin cannot be limited to agents: give scopes without admin")
 	}
 	t.CreatedAt = later(t.CreatedAt, u.CreatedAt)
 	return nil
 }
 
-// forgetEnded drops rows of tokens that ended long ago. One with scope admin
-// that expired stays: it is what keeps the director closed.
+// forgetEnded removes rows of tokens that ended long ago. Expired tokens with scope admin
+// stay: they keep the director closed.
 func (k *Keeper) forgetEnded(ctx context.Context, v *view, now time.Time) error {
 	var gone []string
 	for _, c := range v.tokens {
@@ -169,7 +167,7 @@ func (k *Keeper) forgetEnded(ctx context.Context, v *view, now time.Time) error 
 	return k.deleteTokens(ctx, gone)
 }
 
-// Tokens lists the tokens, without logins, the newest first.
+// Tokens returns the tokens, without logins, newest first.
 func (k *Keeper) Tokens() []Known {
 	var list []Known
 	for _, c := range k.current().tokens {
@@ -194,7 +192,7 @@ func (k *Keeper) lastUsed(id string) time.Time {
 	return time.UnixMilli(at.(*atomic.Int64).Load()).UTC()
 }
 
-// Token returns the row of a token or login that was proved.
+// Token returns the row of a token or login.
 func (k *Keeper) Token(id string) (signalbox.Token, bool) {
 	if c := k.current().tokens[id]; c != nil {
 		return c.row, true
@@ -202,16 +200,16 @@ func (k *Keeper) Token(id string) (signalbox.Token, bool) {
 	return signalbox.Token{}, false
 }
 
-// RevokeToken takes a token out of force, at once. Revoking twice is no error.
+// RevokeToken revokes a token at once. Revoking twice is no error.
 //
-// Errors: CodeNotFound; CodeConflict for the last admin credential where there
-// is no static token.
+// Errors: CodeNotFound; CodeConflict for the last admin credential if there is no
+// static token.
 func (k *Keeper) RevokeToken(ctx context.Context, id string) (signalbox.Token, error) {
 	var row signalbox.Token
 	err := k.alter(ctx, func(v *view) error {
 		c := v.tokens[id]
 		if c == nil || c.row.Login {
-			return signalbox.Errorf(signalbox.CodeNotFound, "there is no token of that id: signalbox tokens lists them")
+			return signalbox.Errorf(signalbox.CodeNotFound, "there is no token with that id: signalbox tokens lists them")
 		}
 		row = c.row
 		if !row.RevokedAt.IsZero() {
@@ -226,12 +224,12 @@ func (k *Keeper) RevokeToken(ctx context.Context, id string) (signalbox.Token, e
 	return row, err
 }
 
-// errLast keeps a closed director from being locked, or from opening itself.
+// errLast keeps a closed director from locking everyone out, and from opening itself.
 var errLast = signalbox.Errorf(signalbox.CodeConflict,
-	"it is the last admin credential: nobody could manage this director without it. Make another one first, or start the director with a static token (--token-file)")
+	"this is the last admin credential: nobody could manage the director without it. Make another one first, or start the director with a static token (--token-file)")
 
-// EnsureAgentToken makes a fresh token for an agent that the same process
-// starts, and forgets the one that it made before: its holder is gone.
+// EnsureAgentToken creates a token for an agent that this process starts, and removes the
+// one that it created before, whose holder is gone.
 func (k *Keeper) EnsureAgentToken(ctx context.Context, agent string) (secret string, err error) {
 	n := NewToken{Name: "up:agent", Agent: agent, By: signalbox.TokenByUp}
 	t, err := n.row(k.now())

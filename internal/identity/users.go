@@ -17,9 +17,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// PutUser is what a user is to be. What is nil, and Role "" and Password "",
-// keep what a known user has: a change of one thing must not widen another. A
-// new one is a user without limits and without a password, who cannot log in.
+// PutUser creates or changes a user. Fields that are nil, and Role "" and Password "", leave
+// an existing user unchanged: a change of one field must not extend other rights. A new
+// user has by default the role user, no limits, and no password, and so cannot log in.
 type PutUser struct {
 	ID       string
 	Email    *string
@@ -28,7 +28,7 @@ type PutUser struct {
 	Agents   []string // empty, not nil: all
 	Disabled *bool
 
-	was string // the hash that a password was proved by: another one now is refused; "": any
+	was string // hash of the password that was checked; a user with another hash is refused; "": any
 }
 
 const maxEmail = 254
@@ -36,7 +36,7 @@ const maxEmail = 254
 func (p *PutUser) check() (err error) {
 	switch {
 	case !signalbox.ValidName(p.ID):
-		return signalbox.Invalid("id", "the id of a user is 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit")
+		return signalbox.Invalid("id", "a user's id is 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit")
 	case p.Role != "" && p.Role != signalbox.RoleAdmin && p.Role != signalbox.RoleUser:
 		return signalbox.Invalid("role", "role must be admin or user")
 	case p.Email != nil && *p.Email != "" && !validEmail(*p.Email):
@@ -51,24 +51,24 @@ func (p *PutUser) check() (err error) {
 	return err
 }
 
-// validEmail looks at the form only: it is shown to people, no mail is sent.
+// validEmail checks only the form: addresses are for display, no mail is sent.
 func validEmail(s string) bool {
 	name, host, ok := strings.Cut(s, "@")
 	return ok && name != "" && host != "" && len(s) <= maxEmail &&
 		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) && !strings.Contains(host, "@")
 }
 
-// PutUser makes or changes a user. With a new password, or disabled, the
-// user's logins end; its tokens stay, and are refused while it is disabled.
+// PutUser creates or changes a user. A new password or Disabled ends the user's logins.
+// The user's tokens stay, and are refused while the user is disabled.
 //
-// Errors: CodeValidation; CodeConflict where it would be the first credential
-// and not an admin's, or would take the last admin away.
+// Errors: CodeValidation; CodeConflict if there is no admin yet and the user is
+// not one, or if the change would remove the last admin.
 func (k *Keeper) PutUser(ctx context.Context, p PutUser) (u signalbox.User, created bool, err error) {
 	if err := p.check(); err != nil {
 		return u, false, err
 	}
 	hash := ""
-	if p.Password != "" { // before change is locked: it takes long
+	if p.Password != "" { // hashing is slow: do it before locking change
 		if hash, err = k.hashPassword(ctx, p.Password); err != nil {
 			return u, false, err
 		}
@@ -88,16 +88,17 @@ func (k *Keeper) PutUser(ctx context.Context, p PutUser) (u signalbox.User, crea
 	return u, created, err
 }
 
-// ChangePassword gives a user who proves the password another one, and returns a new login.
-// All other logins of the user end; its tokens stay. Wrong attempts count as those to log in.
+// ChangePassword sets a new password for a user who gives the current one, and returns a new
+// login. All other logins of the user end; the tokens stay. Wrong passwords count as failed
+// logins.
 //
-// Errors: those of Login and PutUser; CodeValidation where nothing would change.
+// Errors: those of Login and PutUser; CodeValidation if the passwords are equal.
 func (k *Keeper) ChangePassword(ctx context.Context, a Attempt, password string) (Login, error) {
 	if len(password) < MinPassword || len(password) > MaxPassword {
 		return Login{}, signalbox.Invalid("new_password", "new_password must be %d to %d bytes long", MinPassword, MaxPassword)
 	}
 	if sameSecret(password, a.Password) {
-		return Login{}, signalbox.Invalid("new_password", "new_password is the password that it is to replace")
+		return Login{}, signalbox.Invalid("new_password", "new_password is the current password")
 	}
 	was := k.current().users[a.User].Password
 	if _, err := k.Login(ctx, a); err != nil {
@@ -110,13 +111,13 @@ func (k *Keeper) ChangePassword(ctx context.Context, a Attempt, password string)
 	return k.Login(ctx, a)
 }
 
-// merge makes the row and checks it against what is there.
+// merge returns the new row of a user, and checks it against the existing ones.
 func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, created bool, err error) {
 	u, known := v.users[p.ID]
 	if !known {
 		u = signalbox.User{ID: p.ID, Role: signalbox.RoleUser, CreatedAt: k.now()}
 		if len(v.users) >= MaxUsers {
-			return u, true, signalbox.Errorf(signalbox.CodeConflict, "there are %d users, the most there can be", len(v.users))
+			return u, true, signalbox.Errorf(signalbox.CodeConflict, "there are %d users, which is the maximum", len(v.users))
 		}
 	}
 	if p.was != "" && !sameSecret(p.was, u.Password) {
@@ -129,7 +130,7 @@ func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, creat
 	admin := u.Role == signalbox.RoleAdmin && !u.Disabled
 	switch {
 	case u.Role == signalbox.RoleAdmin && len(u.Agents) > 0:
-		return u, !known, signalbox.Invalid("agents", "an admin has no limits: take them away with an empty list of agents, or give the role user")
+		return u, !known, signalbox.Invalid("agents", "an admin cannot be limited to agents: clear the limit with an empty list of agents, or give the role user")
 	case u.Role != signalbox.RoleAdmin && !k.Static() && !v.admin:
 		return u, !known, errFirst
 	case !admin && !k.Static() && v.admin && !v.keepsAdmin(k.now(), isUser(u.ID)):
@@ -138,7 +139,7 @@ func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, creat
 	return u, !known, nil
 }
 
-// change puts into a row what is given.
+// change applies the given fields to a row.
 func (p *PutUser) change(u *signalbox.User) {
 	if p.Email != nil {
 		u.Email = *p.Email
@@ -157,12 +158,12 @@ func (p *PutUser) change(u *signalbox.User) {
 	}
 }
 
-// isUser matches the credentials of a user.
+// isUser matches a user and the user's tokens, for keepsAdmin.
 func isUser(id string) func(*signalbox.Token, string) bool {
 	return func(_ *signalbox.Token, user string) bool { return user == id }
 }
 
-// tokensOf lists the logins of a user, or all its tokens.
+// tokensOf returns the ids of a user's logins, or of all the user's tokens.
 func (v *view) tokensOf(user string, all bool) []string {
 	var ids []string
 	for _, c := range v.tokens {
@@ -173,19 +174,19 @@ func (v *view) tokensOf(user string, all bool) []string {
 	return ids
 }
 
-// RemoveUser forgets a user, with its tokens and logins.
+// RemoveUser removes a user with all tokens and logins.
 //
-// Errors: CodeNotFound; CodeConflict for the last admin credential where there
-// is no static token.
+// Errors: CodeNotFound; CodeConflict for the last admin credential if there is no
+// static token.
 func (k *Keeper) RemoveUser(ctx context.Context, id string) error {
 	return k.alter(ctx, func(v *view) error {
 		if _, ok := v.users[id]; !ok {
-			return signalbox.Errorf(signalbox.CodeNotFound, "there is no user of that id: signalbox users lists them")
+			return signalbox.Errorf(signalbox.CodeNotFound, "there is no user with that id: signalbox users lists them")
 		}
 		if !k.Static() && v.admin && !v.keepsAdmin(k.now(), isUser(id)) {
 			return errLast
 		}
-		// First the tokens: a user that is half removed can be removed again.
+		// Tokens first: after an error the user can be removed again.
 		if err := k.deleteTokens(ctx, v.tokensOf(id, true)); err != nil {
 			return err
 		}
@@ -194,7 +195,7 @@ func (k *Keeper) RemoveUser(ctx context.Context, id string) error {
 	})
 }
 
-// Users lists the users, by id.
+// Users returns the users, sorted by id.
 func (k *Keeper) Users() []signalbox.User {
 	users := k.current().users
 	list := slices.AppendSeq(make([]signalbox.User, 0, len(users)), maps.Values(users))
@@ -202,26 +203,26 @@ func (k *Keeper) Users() []signalbox.User {
 	return list
 }
 
-// HasUser reports whether there is a user of that id.
+// HasUser reports whether there is a user with that id.
 func (k *Keeper) HasUser(id string) bool {
 	_, ok := k.current().users[id]
 	return ok
 }
 
-// sameRights reports whether two principals may do the same.
+// sameRights reports whether two principals have the same rights.
 func sameRights(a, b signalbox.Principal) bool {
 	return a.Kind == b.Kind && a.ID == b.ID && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.Agents, b.Agents)
 }
 
-// Lengths of a password in bytes. The upper one bounds what a stranger can
-// make the director hash.
+// Lengths of a password in bytes. The maximum limits what a stranger can make the
+// director hash.
 const (
 	MinPassword = 12
 	MaxPassword = 1024
 )
 
-// maxHashes are made at once: each takes a processor and Cost.MemoryKiB.
-// maxWaiting logins wait for that.
+// maxHashes is the number of concurrent hashes, each of which takes a processor and
+// Cost.MemoryKiB. maxWaiting is the number of logins that may wait for one.
 const (
 	maxHashes  = 2
 	maxWaiting = 32
@@ -232,28 +233,28 @@ const (
 	keyBytes  = 32
 )
 
-// Cost says what one guess at a password costs (argon2id, one lane).
+// Cost sets the cost of one password hash (argon2id, one lane).
 type Cost struct {
 	MemoryKiB uint32
 	Passes    uint32
 }
 
-// DefaultCost is above what RFC 9106 and OWASP ask for where memory is scarce.
+// DefaultCost is above what RFC 9106 and OWASP recommend for systems with little memory.
 var DefaultCost = Cost{MemoryKiB: 64 << 10, Passes: 2}
 
-// What a stored hash may ask for: the store is not to take the memory away.
+// Limits for the parameters of a stored hash: a bad row must not exhaust the memory.
 const (
 	mostMemoryKiB = 256 << 10
 	mostPasses    = 10
 )
 
-// encode writes a hash in the PHC string form.
+// encode returns a hash in the PHC string format.
 func (c Cost) encode(salt, key []byte) string {
 	b64 := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s", argon2.Version, c.MemoryKiB, c.Passes, b64.EncodeToString(salt), b64.EncodeToString(key))
 }
 
-// nobody is a hash that no password has.
+// nobody is a hash that no password matches.
 func (c Cost) nobody() string { return c.encode(make([]byte, saltBytes), make([]byte, keyBytes)) }
 
 func checkPassword(password string) error {
@@ -263,7 +264,7 @@ func checkPassword(password string) error {
 	return nil
 }
 
-// hashPassword makes the form of a password that is stored.
+// hashPassword returns the form of a password for the store.
 func (k *Keeper) hashPassword(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltBytes)
 	if _, err := io.ReadFull(k.opts.Random, salt); err != nil {
@@ -278,12 +279,12 @@ func (k *Keeper) hashPassword(ctx context.Context, password string) (string, err
 	return c.encode(salt, c.derive(password, salt, keyBytes)), nil
 }
 
-// collectFrom is the memory of a hash from which on it is worth a collection.
+// collectFrom is the minimum memory of a hash that is worth a garbage collection.
 const collectFrom = 16 << 10 // KiB
 
-// derive makes the key of a password. Its memory is free for the next one at
-// once: a server that collects its garbage late would else grow to many times
-// what maxHashes need, as soon as a stranger guesses passwords.
+// derive returns the key of a password. Its memory is free for the next one at once:
+// otherwise a server that collects garbage late would grow to many times the memory of
+// maxHashes as soon as a stranger guesses passwords.
 func (c Cost) derive(password string, salt []byte, n uint32) []byte {
 	key := argon2.IDKey([]byte(password), salt, c.Passes, c.MemoryKiB, 1, n)
 	if c.MemoryKiB >= collectFrom {
@@ -296,7 +297,7 @@ func (c Cost) derive(password string, salt []byte, n uint32) []byte {
 func (k *Keeper) enter(ctx context.Context) (leave func(), err error) {
 	if k.waiting.Add(1) > maxWaiting {
 		k.waiting.Add(-1)
-		return nil, signalbox.Errorf(signalbox.CodeRateLimited, "too many people are logging in at this moment: try again")
+		return nil, signalbox.Errorf(signalbox.CodeRateLimited, "too many people are logging in now: try again")
 	}
 	defer k.waiting.Add(-1)
 	select {
@@ -307,7 +308,7 @@ func (k *Keeper) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// verify reports whether the password is that of the stored form.
+// verify reports whether a password matches its stored form.
 func (k *Keeper) verify(ctx context.Context, stored, password string) (bool, error) {
 	c, salt, want, err := parsePHC(stored)
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// view is what the store had when it was last read. It is not changed.
+// view is the content of the store at its last read. It is immutable.
 type view struct {
 	tokens map[string]*credential
 	agents map[string][]*credential // tokens of agents, by the agent's name
 	users  map[string]signalbox.User
-	admin  bool // there is a credential with scope admin that was not revoked
+	admin  bool // a credential with scope admin exists that was not revoked
 }
 
-// credential is a token with whom it speaks for.
+// credential is a token with its principal.
 type credential struct {
 	row    signalbox.Token
 	who    signalbox.Principal
-	reason string // why it is refused, "" if it is not; its end apart
+	reason string // why it is refused, apart from its expiry; "": it is valid
 }
 
 func newView(tokens []signalbox.Token, users []signalbox.User) *view {
@@ -44,8 +44,8 @@ func logsInAsAdmin(u *signalbox.User) bool {
 	return u.Role == signalbox.RoleAdmin && !u.Disabled && u.Password != ""
 }
 
-// admin reports whether it is a credential of its own with scope admin. A
-// login is none: it comes of the user's password and ends within hours.
+// admin reports whether the credential keeps the director closed and manageable. Logins do
+// not: they come from a user's password and end within hours.
 func (c *credential) admin() bool {
 	return c.reason == "" && !c.row.Login && c.who.Has(signalbox.ScopeAdmin)
 }
@@ -54,7 +54,7 @@ func (c *credential) expired(now time.Time) bool {
 	return !c.row.ExpiresAt.IsZero() && !now.Before(c.row.ExpiresAt)
 }
 
-// service returns the token in force of a service, nil if there is none.
+// service returns the valid token of a service, nil if there is none.
 func (v *view) service(name string, now time.Time) *signalbox.Token {
 	for _, c := range v.tokens {
 		if c.row.Kind == signalbox.PrincipalService && c.row.Principal == name && c.reason == "" && !c.expired(now) {
@@ -80,12 +80,12 @@ func (v *view) credential(t signalbox.Token) *credential {
 	return c
 }
 
-// ofUser bounds a token by what its user is now: a token never outlives its
-// user, nor the user's role.
+// ofUser limits a token to the present rights of its user: a token ends with its user, and
+// loses what the user's role loses.
 func (v *view) ofUser(c *credential) {
 	u, ok := v.users[c.row.Principal]
 	switch {
-	case !ok || c.row.CreatedAt.Before(u.CreatedAt): // of someone who had the same name before
+	case !ok || c.row.CreatedAt.Before(u.CreatedAt): // it belongs to an earlier user with the same name
 		c.reason = "its user was removed"
 		return
 	case u.Disabled:
@@ -101,11 +101,11 @@ func (v *view) ofUser(c *credential) {
 	c.who.Agents = both(c.row.Agents, u.Agents)
 }
 
-// noAgent stands for a limit that leaves no agent: it is no name, so none has
-// it, and an empty list would mean all.
+// noAgent is a limit that allows no agent: no agent can have this name, and an empty list
+// would mean all agents.
 const noAgent = "-"
 
-// both returns the agents that two limits allow.
+// both returns the agents that both limits allow.
 func both(a, b []string) []string {
 	switch {
 	case len(a) == 0:
@@ -120,8 +120,8 @@ func both(a, b []string) []string {
 	return shared
 }
 
-// keepsAdmin reports whether an admin credential is in force besides those
-// that without says are to go.
+// keepsAdmin reports whether a valid admin credential remains without those that without
+// matches.
 func (v *view) keepsAdmin(now time.Time, without func(t *signalbox.Token, userID string) bool) bool {
 	for _, u := range v.users {
 		if logsInAsAdmin(&u) && !without(nil, u.ID) {
