@@ -76,7 +76,7 @@ func (b *box) unended(c *client.Client) (ids []string, running []string) {
 	return ids, running
 }
 
-var recovered = regexp.MustCompile(`Recovered: (\d+) waiting · (\d+) running, taken up where they are`)
+var recovered = regexp.MustCompile(`Recovered: (\d+) waiting · (\d+) still running`)
 
 // The demo: its address answers, and one task visibly waits for capacity with
 // the reason. After a kill and a restart it reports what it recovered, and
@@ -248,7 +248,7 @@ func TestDemoFolder(t *testing.T) {
 		t.Errorf("--keep: %v", err)
 	}
 	again := b.demo()
-	again.prints("The demo before this one kept its data. Found: ")
+	again.prints("The previous demo kept its data. Found: ")
 	again.kill()
 
 	// Data that cannot be opened is left alone, and the error says what to do.

@@ -1,5 +1,5 @@
-// Package demo runs a director with three demo agents, two tools and a stream of tasks, for
-// somebody to look at.
+// Package demo runs a director with three demo agents, two tools and a stream of tasks, to
+// show how Signalbox works.
 package demo
 
 import (
@@ -40,13 +40,13 @@ type demo struct {
 	feed     *feed
 
 	mu     sync.Mutex
-	wedged *child.Child // suspended by w; nil: none
+	wedged *child.Child // agent suspended by w; nil: none
 }
 
-// Run runs the demo until ctx ends or somebody quits it.
+// Run runs the demo until ctx ends or the user quits.
 func Run(ctx context.Context, p serve.Program, o roles.Demo) (err error) {
 	proc.KeepPrivate()
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is closed: that is a way to quit
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // closing the terminal quits the demo
 	defer stop()
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
@@ -73,7 +73,7 @@ func Run(ctx context.Context, p serve.Program, o roles.Demo) (err error) {
 }
 
 // open opens the director, if possible at the address of the previous demo: agents that
-// have outlived that call there, and so does a page that is still open.
+// outlived that demo, and pages that are still open, connect there.
 func (d *demo) open(ctx context.Context, p serve.Program, out roles.Streams) error {
 	if err := os.WriteFile(d.folder.config(), []byte("# The demo's agents read no configuration of yours.\n"), 0o600); err != nil {
 		return err
@@ -102,13 +102,13 @@ func (d *demo) open(ctx context.Context, p serve.Program, out roles.Streams) err
 	return err
 }
 
-// config is the configuration of the demo, which reads none of the user.
+// config is the configuration of the demo. The demo reads none of the user's.
 func (d *demo) config() (config.Config, error) {
 	c := config.Default("")
 	c.File, c.Data = d.folder.config(), d.folder.data()
 	c.Grace, c.OnShutdown = 100*time.Millisecond, "stop"
-	c.Queue.Retention = time.Hour // it may run for days
-	c.Commands.Limits = "rlimit"  // its tools need none
+	c.Queue.Retention = time.Hour // a demo may run for days
+	c.Commands.Limits = "rlimit"  // the demo's tools need no more
 	c.ExecutionTTL = 2 * time.Minute
 	c.Jobs = []config.Job{{Schedule: signalbox.Schedule{
 		Name: "stand-up", Description: "A summary each minute", Cron: "* * * * *", Timezone: "UTC", Enabled: true,
@@ -120,7 +120,7 @@ func (d *demo) config() (config.Config, error) {
 	return c, err
 }
 
-// tools are two tools, each behind a queue: two browsers, and one account at a code
+// tools returns two tools, each behind a queue: two browsers, and one account at a code
 // forge. They only wait and answer.
 func tools(folder string) (toolconf.Config, error) {
 	self, err := os.Executable()
@@ -145,7 +145,7 @@ func tools(folder string) (toolconf.Config, error) {
 	}, nil
 }
 
-// run runs the demo until a person or a signal ends it.
+// run runs the demo until the user or a signal ends it.
 func (d *demo) run(ctx context.Context) error {
 	for _, name := range agents {
 		d.children = append(d.children, child.New(d.d, name, "demo"))
@@ -155,7 +155,7 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	d.feed = newFeed(d.client, rand.New(rand.NewPCG(d.o.Seed, 1)), d.o.Pace)
-	unwedge := context.AfterFunc(ctx, d.unwedge) // before the drain: a wedged agent does not answer
+	unwedge := context.AfterFunc(ctx, d.unwedge) // before the drain, because a wedged agent does not answer
 	defer unwedge()
 	var beside lifecycle.Group
 	err = d.d.Run(ctx, func(ready context.Context) error {
@@ -172,7 +172,7 @@ func (d *demo) run(ctx context.Context) error {
 		beside.Go(ctx, func(ctx context.Context) { d.say.follow(ctx, d.client) })
 		beside.Go(ctx, func(ctx context.Context) { d.feed.run(ctx, found.tasks()) })
 		if d.o.Keys != nil {
-			go d.keys(ctx) // a read of the keyboard cannot be interrupted; it ends with the process
+			go d.keys(ctx) // reading the keyboard cannot be interrupted and ends with the process
 		}
 		return nil
 	})
@@ -188,14 +188,14 @@ func (d *demo) run(ctx context.Context) error {
 	return err
 }
 
-// place is where the demo runs, for the next one.
+// place describes where the demo runs, for the next demo.
 func (d *demo) place() place {
 	return place{PID: os.Getpid(), Addr: d.d.Addr().String(), URL: d.d.URL}
 }
 
 func (d *demo) note(p place) error { return serve.WriteJSON(d.folder.file(), p) }
 
-// endAll ends the agents, wedged ones too.
+// endAll ends the agents, including a wedged one.
 func (d *demo) endAll() {
 	d.unwedge()
 	var group sync.WaitGroup
@@ -208,7 +208,7 @@ func (d *demo) endAll() {
 	group.Wait()
 }
 
-// awaitEnd waits until the process of an agent is gone, and kills one that stays.
+// awaitEnd waits until the process of an agent is gone, and kills it if it stays.
 func (d *demo) awaitEnd(c *child.Child) {
 	const patience = 5 * time.Second
 	pid := c.PID()

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestDemoErrands shows that what the demo submits can be carried out: it names
-// the demo's own agents and tools, and takes no longer than the tools allow.
+// TestDemoErrands checks that the demo's tasks can run: they name the demo's own agents and
+// tools, and take no longer than the tools allow.
 func TestDemoErrands(t *testing.T) {
 	have, err := tools(t.TempDir())
 	if err != nil {
@@ -43,8 +43,8 @@ func TestDemoErrands(t *testing.T) {
 	}
 }
 
-// TestDemoFeedFollowsItsSeed shows that one seed makes one demo, and that each
-// round has every errand once.
+// TestDemoFeedFollowsItsSeed checks that the seed determines the order of the tasks, and that
+// each round has every errand once.
 func TestDemoFeedFollowsItsSeed(t *testing.T) {
 	round := func(seed uint64) (texts []string) {
 		f := newFeed(nil, rand.New(rand.NewPCG(seed, 1)), time.Second)
@@ -65,8 +65,8 @@ func TestDemoFeedFollowsItsSeed(t *testing.T) {
 	}
 }
 
-// TestDemoFolderIsOurs shows what is refused in the folder's place, and that a
-// folder that others could look into is closed to them.
+// TestDemoFolderIsOurs checks what is refused as the demo's folder, and that an existing folder
+// is closed to other users.
 func TestDemoFolderIsOurs(t *testing.T) {
 	dir := t.TempDir()
 	open, file, link := filepath.Join(dir, "open"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -88,7 +88,7 @@ func TestDemoFolderIsOurs(t *testing.T) {
 	}
 }
 
-// TestDemoIsOneAtATime shows that a folder in use is not taken, and who has it.
+// TestDemoIsOneAtATime checks that a folder in use is refused, and that the error says who has it.
 func TestDemoIsOneAtATime(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	first, err := openFolder()

@@ -11,11 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve/child"
 )
 
-// maxWaiting is how many tasks may wait before the demo stops to add to them.
+// maxWaiting is how many tasks may wait before the demo stops adding more.
 const maxWaiting = 6
 
-// errand is a task of the demo: what a person sees of it, and what the demo agent
-// does.
+// errand is a task of the demo: what people see of it, and what the demo agent does.
 type errand struct{ agent, source, text, does string }
 
 // opening is submitted first: one task holds the only slot of github, another waits for
@@ -29,7 +28,7 @@ var opening = []errand{
 	{"", "api", "Translate the changelog", "sleep 4s"},
 }
 
-// errands follow, over and over.
+// errands follow, again and again.
 var errands = []errand{
 	{"researcher", "web", "Compare three vector databases", "sleep 2s, call browse for 7s"},
 	{"researcher", "cli", "Find the first report of the outage", "sleep 3s, call browse for 5s"},
@@ -42,13 +41,13 @@ var errands = []errand{
 	{"", "cli", "Migrate the test database", "sleep 3s, exit 2"},
 }
 
-// feed submits tasks, in an order that its seed decides.
+// feed submits tasks in an order that its seed determines.
 type feed struct {
 	client *client.Client
 	random *rand.Rand
 	pace   time.Duration
-	now    chan struct{} // one more, at once
-	order  []int         // of the errands that are left of this round
+	now    chan struct{} // asks for one more task at once
+	order  []int         // indexes of the errands left in this round
 }
 
 func newFeed(c *client.Client, random *rand.Rand, pace time.Duration) *feed {
@@ -59,11 +58,11 @@ func newFeed(c *client.Client, random *rand.Rand, pace time.Duration) *feed {
 func (f *feed) more() {
 	select {
 	case f.now <- struct{}{}:
-	default: // one has been asked for
+	default: // one was asked for already
 	}
 }
 
-// run submits until ctx ends; first the opening, unless the previous demo has left
+// run submits tasks until ctx ends. It begins with the opening, unless the previous demo left
 // tasks.
 func (f *feed) run(ctx context.Context, left int) {
 	if left == 0 {
@@ -87,7 +86,7 @@ func (f *feed) run(ctx context.Context, left int) {
 	}
 }
 
-// next goes through all errands, each round in another order.
+// next returns the next errand. Each round has all errands, in another order.
 func (f *feed) next() errand {
 	if len(f.order) == 0 {
 		f.order = f.random.Perm(len(errands))
@@ -97,21 +96,21 @@ func (f *feed) next() errand {
 	return e
 }
 
-// room reports whether so few wait that one more can be seen to start.
+// room reports whether few enough tasks wait.
 func (f *feed) room(ctx context.Context) bool {
 	q, err := f.client.Queue(ctx, client.QueueOptions{Limit: 1})
 	return err == nil && q.Depth < maxWaiting
 }
 
-// submit submits a task, unless it is refused: the queue is full, or the demo ends.
+// submit submits a task. It ignores refusals: the queue is full, or the demo ends.
 func (f *feed) submit(ctx context.Context, e errand) {
 	_, _ = f.client.Submit(ctx, api.SubmitRequest{Prompt: e.text + "\n\n" + e.does, Agent: e.agent, Source: e.source}, client.SubmitOptions{})
 }
 
-// ctrlC is what the key sends to a raw terminal.
+// ctrlC is the byte that Ctrl-C sends in a raw terminal.
 const ctrlC = 3
 
-// keys obeys the keyboard until the demo ends.
+// keys handles the keyboard until the demo ends.
 func (d *demo) keys(ctx context.Context) {
 	key := make([]byte, 1)
 	for {
@@ -139,8 +138,7 @@ func (d *demo) keys(ctx context.Context) {
 	}
 }
 
-// wedge suspends an agent, as if it hung: the first that runs something, else the
-// first.
+// wedge suspends an agent, as if it hung: the first one that runs a task, else the first.
 func (d *demo) wedge(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +158,7 @@ func (d *demo) wedge(ctx context.Context) {
 		return
 	}
 	d.wedged = c
-	d.say.line("wedged     %s hangs now (pid %d). Within half a minute the dashboard says so, and what to do: release it. u undoes this.", c.Name, c.PID())
+	d.say.line("wedged     %s hangs now (pid %d). Within half a minute the dashboard shows it, and what to do: release it. u undoes this.", c.Name, c.PID())
 }
 
 func (d *demo) busiest(ctx context.Context) *child.Child {
@@ -190,7 +188,7 @@ func (d *demo) unwedgeOne() *child.Child {
 	}
 	d.wedged = nil
 	proc.Resume(c.PID())
-	_ = d.note(d.place()) // a stale note does no harm
+	_ = d.note(d.place()) // a stale note is harmless
 	d.say.line("goes on    %s", c.Name)
 	return c
 }

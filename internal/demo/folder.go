@@ -20,21 +20,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve/up"
 )
 
-// folder is where a demo has its data. Each user has one, so that a demo recovers the
-// data of one that was killed.
+// folder has the data of a demo. Each user has one, so that a demo recovers the data of
+// a previous one that was killed.
 type folder struct {
 	path string
 	lock *os.File
-	past place // of the previous demo; zero: there was none
+	past place // place of the previous demo; zero: there was none
 }
 
-// place is demo.json in the folder: where a demo runs, or ran.
+// place is the content of demo.json in the folder: where a demo runs, or ran.
 type place struct {
 	PID    int    `json:"pid"`
 	Addr   string `json:"addr"`
 	URL    string `json:"url"`
 	Wedged int    `json:"wedged,omitempty"` // pid of a suspended agent
-	Ended  bool   `json:"ended,omitempty"`  // it was not killed, and had --keep
+	Ended  bool   `json:"ended,omitempty"`  // the demo ended normally, with --keep
 }
 
 // stuckError says that the data of the previous demo cannot be recovered.
@@ -44,23 +44,23 @@ type stuckError struct {
 }
 
 func (e stuckError) Error() string {
-	return fmt.Sprintf("what an earlier demo left in %s cannot be taken up: %v", e.path, e.err)
+	return fmt.Sprintf("the data that an earlier demo left in %s cannot be recovered: %v", e.path, e.err)
 }
 func (e stuckError) Unwrap() error { return e.err }
-func (e stuckError) Hint() string  { return "rm -r " + e.path + " begins anew" }
+func (e stuckError) Hint() string  { return "rm -r " + e.path + " removes it" }
 
 // runningError says that another demo has the folder.
 type runningError struct{ place place }
 
 func (e runningError) Error() string {
-	return fmt.Sprintf("a demo runs already, at %s (pid %d)", cmp.Or(e.place.URL, "an address that it has not told yet"), e.place.PID)
+	return fmt.Sprintf("a demo runs already, at %s (pid %d)", cmp.Or(e.place.URL, "an address that is not known yet"), e.place.PID)
 }
 
 func (e runningError) Hint() string {
-	return fmt.Sprintf("look at that one, or end it: q in its terminal, or kill %d", e.place.PID)
+	return fmt.Sprintf("use that one, or end it: q in its terminal, or kill %d", e.place.PID)
 }
 
-// openFolder makes the folder, or opens the existing one.
+// openFolder creates the folder, or opens the existing one.
 func openFolder() (*folder, error) {
 	path := filepath.Join(os.TempDir(), "signalbox-demo-"+strconv.Itoa(os.Getuid()))
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -74,7 +74,7 @@ func openFolder() (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the demo's folder: %w", err)
 	}
-	_ = serve.ReadJSON(f.file(), &f.past) // there is none the first time
+	_ = serve.ReadJSON(f.file(), &f.past) // the first demo finds none
 	if err := filelock.Take(lock); err != nil {
 		lock.Close()
 		if errors.Is(err, filelock.ErrHeld) {
@@ -86,15 +86,15 @@ func openFolder() (*folder, error) {
 	return f, nil
 }
 
-// ownFolder makes sure that a folder, in a place where everybody may write, is ours and
-// readable by nobody else.
+// ownFolder makes sure that a folder, in a place where everybody may write, belongs to this
+// user and is closed to others.
 func ownFolder(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("the demo's folder: %w", err)
 	}
 	if !info.IsDir() || !config.Own(path, info) {
-		return fmt.Errorf("%s is not a folder of yours, and the demo would put its data there: remove it, or set TMPDIR to another folder", path)
+		return fmt.Errorf("%s, where the demo keeps its data, is not a folder of yours: remove it, or set TMPDIR to another folder", path)
 	}
 	return os.Chmod(path, 0o700) //nolint:gosec // a folder
 }
@@ -102,8 +102,8 @@ func ownFolder(path string) error {
 func (f *folder) file() string { return filepath.Join(f.path, "demo.json") }
 func (f *folder) data() string { return filepath.Join(f.path, "data") }
 
-// config is the path of the agents' configuration, which is empty: they would
-// otherwise read that of the user.
+// config is the path of the agents' configuration. It is empty, so that they do not read the
+// user's.
 func (f *folder) config() string { return filepath.Join(f.path, "agents.yaml") }
 
 func (f *folder) log() string { return filepath.Join(f.path, "demo.log") }
@@ -120,18 +120,18 @@ func (f *folder) close(keep bool) error {
 	return nil
 }
 
-// found is what the previous demo left.
+// found describes what the previous demo left.
 type found struct {
-	before  bool // there was one
+	before  bool // there was a previous demo
 	waiting int
-	running int // whose agents run: they go on
-	lost    int // whose agents are gone
-	held    int // firings of schedules that are undecided
+	running int // tasks whose agents still run: they go on
+	lost    int // tasks whose agents are gone
+	held    int // firings of schedules that wait
 }
 
 func (f found) tasks() int { return f.waiting + f.running + f.lost }
 
-// look finds what the previous demo left.
+// look determines what the previous demo left.
 func (d *demo) look(ctx context.Context) (f found, err error) {
 	if d.folder.past.PID == 0 {
 		return f, nil
@@ -168,7 +168,7 @@ func (d *demo) look(ctx context.Context) (f found, err error) {
 }
 
 func (f found) String() string {
-	parts := []string{fmt.Sprintf("%d waiting", f.waiting), fmt.Sprintf("%d running, taken up where they are", f.running)}
+	parts := []string{fmt.Sprintf("%d waiting", f.waiting), fmt.Sprintf("%d still running", f.running)}
 	if f.lost > 0 {
 		parts = append(parts, fmt.Sprintf("%d whose agent is gone", f.lost))
 	}
@@ -178,15 +178,15 @@ func (f found) String() string {
 	return strings.Join(parts, " · ")
 }
 
-// welcome prints what there is to see, and how.
+// welcome prints what there is to see, and how to see it.
 func (d *demo) welcome(f found) {
 	url := d.d.URL
 	var b strings.Builder
 	switch {
 	case f.before && d.folder.past.Ended:
-		fmt.Fprintf(&b, "The demo before this one kept its data. Found: %s.\n\n", f)
+		fmt.Fprintf(&b, "The previous demo kept its data. Found: %s.\n\n", f)
 	case f.before:
-		fmt.Fprintf(&b, "The demo before this one was killed. Recovered: %s.\n\n", f)
+		fmt.Fprintf(&b, "The previous demo was killed. Recovered: %s.\n\n", f)
 	}
 	fmt.Fprintf(&b, "Dashboard   %s\n", url)
 	if link, err := d.d.LoginLink(); err == nil {

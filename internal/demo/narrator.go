@@ -15,12 +15,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// narrator prints what happens, a line each.
+// narrator prints one line per event.
 type narrator struct {
 	mu     sync.Mutex
 	out    io.Writer
 	store  store.Store
-	silent map[string]bool // agents that do not answer; of follow alone
+	silent map[string]bool // agents that do not answer; used only by follow
 }
 
 func (n *narrator) text(s string) {
@@ -33,7 +33,7 @@ func (n *narrator) line(format string, args ...any) {
 	n.text(time.Now().Format("15:04:05 ") + fmt.Sprintf(format, args...) + "\n")
 }
 
-// follow prints what happens until ctx ends.
+// follow prints events until ctx ends.
 func (n *narrator) follow(ctx context.Context, c *client.Client) {
 	n.silent = map[string]bool{}
 	var beside sync.WaitGroup
@@ -49,7 +49,7 @@ func (n *narrator) follow(ctx context.Context, c *client.Client) {
 	}
 }
 
-// event is what is printed of an event; "": nothing.
+// event returns the line for an event; "": none.
 func (n *narrator) event(ctx context.Context, e api.Event) string {
 	id := shortTaskID(e.QueueID)
 	switch signalbox.EventKind(e.Kind) {
@@ -59,7 +59,7 @@ func (n *narrator) event(ctx context.Context, e api.Event) string {
 		return fmt.Sprintf("started    %s on %s", id, e.Agent)
 	case signalbox.EventAgentDown:
 		n.silent[e.Agent] = true
-		return fmt.Sprintf("silent     %s does not answer; the dashboard says what to do", e.Agent)
+		return fmt.Sprintf("silent     %s does not answer; the dashboard shows what to do", e.Agent)
 	case signalbox.EventAgentUp:
 		if !n.silent[e.Agent] {
 			return ""
@@ -67,7 +67,7 @@ func (n *narrator) event(ctx context.Context, e api.Event) string {
 		delete(n.silent, e.Agent)
 		return fmt.Sprintf("answers    %s again", e.Agent)
 	case signalbox.EventRelease:
-		return fmt.Sprintf("released   %s: its slot is free, what it still reports is discarded", id)
+		return fmt.Sprintf("released   %s: its slot is free, its later reports are discarded", id)
 	}
 	if client.Ended(e.State) {
 		return n.ended(ctx, e)
@@ -80,7 +80,7 @@ func (n *narrator) submitted(ctx context.Context, id string) string {
 	if err != nil {
 		return ""
 	}
-	whom, source := "whoever is free", ""
+	whom, source := "any agent", ""
 	if agent, ok := strings.CutPrefix(t.Queue, "agent:"); ok {
 		whom = agent
 	}
@@ -98,7 +98,7 @@ func (n *narrator) ended(ctx context.Context, e api.Event) string {
 	return fmt.Sprintf("%-10s %s %s", e.State, shortTaskID(e.QueueID), said)
 }
 
-// watchTools prints calls that begin to wait for a slot.
+// watchTools prints calls that start to wait for a slot.
 func (n *narrator) watchTools(ctx context.Context, c *client.Client) {
 	type waiter struct {
 		queue, session string
@@ -136,5 +136,5 @@ func heldBy(q api.ToolQueue) string {
 	return ", by " + strings.Join(names, " and ")
 }
 
-// shortTaskID is the end of an id, by which every command finds the task.
+// shortTaskID returns the end of an id, which every command accepts.
 func shortTaskID(id string) string { return id[max(0, len(id)-4):] }

@@ -15,16 +15,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// perURLFile is where the command line finds the token of the director at url, also
-// when another director is the default.
+// perURLFile is the file in which the command line finds the token of the director at url,
+// even if another director is the default.
 func perURLFile(url string) string {
 	return config.FurtherDirectorFile(config.Home(os.LookupEnv), url)
 }
 
 func directorFile() string { return config.DirectorFile(config.Home(os.LookupEnv)) }
 
-// Announce writes where this director is, for the command line. A director that runs
-// already stays the default.
+// Announce writes the files in which the command line finds this director. A director
+// that runs already stays the default.
 func Announce(cfg config.Config, url string) error {
 	if err := AnnounceGateway(cfg, url); err != nil {
 		return err
@@ -35,8 +35,8 @@ func Announce(cfg config.Config, url string) error {
 	return WriteJSON(directorFile(), Self(cfg, url, cfg.TokenFile))
 }
 
-// AnnounceGateway writes where this standalone gateway is, for commands that name it
-// with --director.
+// AnnounceGateway writes the file for commands that name this standalone gateway with
+// --director.
 func AnnounceGateway(cfg config.Config, url string) error {
 	return WriteJSON(perURLFile(url), Self(cfg, url, cfg.TokenFile))
 }
@@ -68,12 +68,12 @@ func Withdraw(url string) {
 	for _, path := range []string{perURLFile(url), directorFile()} {
 		var f api.DirectorFile
 		if ReadJSON(path, &f) == nil && f.PID == os.Getpid() && f.URL == url {
-			_ = os.Remove(path) // a reader finds nobody at the address
+			_ = os.Remove(path) // on an error, readers find no server at the address
 		}
 	}
 }
 
-// DefaultDirector is the director of this user that the command line uses by default.
+// DefaultDirector returns the director of this user that the command line uses by default.
 func DefaultDirector() (f api.DirectorFile, ok bool) { return f, ReadJSON(directorFile(), &f) == nil }
 
 // WriteJSON replaces a file atomically, mode 0600.

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 )
 
-// Follow follows the file of the configuration until g stops.
+// Follow follows the configuration file until g stops.
 func Follow(ctx context.Context, g *lifecycle.Group, cfg *config.Config, f config.Follow) {
 	again, quiet := hangups()
 	f.Now = again
@@ -22,10 +22,10 @@ func Follow(ctx context.Context, g *lifecycle.Group, cfg *config.Config, f confi
 	g.Go(ctx, func(ctx context.Context) { cfg.FollowJobs(ctx, f) })
 }
 
-// FollowJobs hands the jobs of the configuration to a scheduler, and again whenever
-// they change in the file, until g stops. It fails if they cannot be stored now,
-// unless a schedule of the API has the name of one: that is tried again, for only a
-// running director can remove that schedule.
+// FollowJobs passes the jobs of the configuration to a scheduler, and again whenever
+// they change in the file, until g stops. It fails if they cannot be stored now. If a
+// schedule of the API has the name of a job, it retries later instead: only a running
+// director can remove that schedule.
 func FollowJobs(ctx context.Context, g *lifecycle.Group, cfg *config.Config, log *slog.Logger,
 	sync func(context.Context, []signalbox.Schedule) error, read func(config.Config)) error {
 	take := func(ctx context.Context, jobs []config.Job) error { return sync(ctx, config.Schedules(jobs)) }
@@ -36,8 +36,8 @@ func FollowJobs(ctx context.Context, g *lifecycle.Group, cfg *config.Config, log
 	return nil
 }
 
-// hangups are the signals that ask a service to read its configuration again. At a
-// terminal SIGHUP says that the terminal is gone, and ends the program.
+// hangups receives the signals that ask a service to reload its configuration. At a
+// terminal SIGHUP means that the terminal is gone, and ends the program.
 func hangups() (signals <-chan os.Signal, stop func()) {
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		return nil, func() {}

@@ -27,9 +27,8 @@ func jobsFile(t *testing.T) *config.Config {
 	return &cfg
 }
 
-// Whoever may submit can give a schedule the name that a job of the file is to
-// have. It must not keep the director down, for only a director that runs can
-// remove it.
+// A client may give a schedule the name of a job that is later added to the file. That must
+// not keep the director from starting: only a running director can remove the schedule.
 func TestANameThatIsTakenKeepsNoDirectorDown(t *testing.T) {
 	taken := make(chan int)
 	calls := 0

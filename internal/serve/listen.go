@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// URL is where a listener is reached from this host.
+// URL is the URL of a listener from this host.
 func URL(l net.Listener) string {
 	at, err := netip.ParseAddrPort(l.Addr().String())
 	if err == nil && at.Addr().IsUnspecified() {
@@ -25,7 +25,7 @@ func URL(l net.Listener) string {
 }
 
 // IsLoopback reports whether only this host can reach a listener at addr, a host with
-// a port. What is no such address is.
+// a port. It is true for an invalid address.
 func IsLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -35,12 +35,12 @@ func IsLoopback(addr string) bool {
 	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
-// deadHolds bounds the wait for the port of a director that was killed: a command
-// that it was just starting inherits the port until it runs.
+// deadHolds limits the wait for the port of a director that was killed: a command that
+// it was just starting holds the inherited port until its exec.
 const deadHolds = 2 * time.Second
 
-// ListenUntil listens at addr until g stops. The error for an address in use says who
-// has it, as far as that is known, and which flag helps.
+// ListenUntil listens at addr until g stops. The error for an address in use names the
+// process that has it, if known, and the flag to choose another.
 func ListenUntil(ctx context.Context, g *lifecycle.Group, addr string) (net.Listener, error) {
 	l, err := Listen(ctx, addr)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// takenPort is a port that somebody holds, in the name of a process.
+// takenPort returns a listener on a port that is recorded as that of a process.
 func takenPort(t *testing.T, pid int) net.Listener {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
@@ -27,8 +27,8 @@ func takenPort(t *testing.T, pid int) net.Listener {
 	return l
 }
 
-// A director that was killed just when it started a command leaves its port to
-// that for a moment.
+// If a director is killed while it starts a command, that command holds the port for a
+// moment.
 func TestPortOfADeadDirectorIsWaitedFor(t *testing.T) {
 	dead := exec.Command("true")
 	if err := dead.Run(); err != nil {

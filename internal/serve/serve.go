@@ -1,6 +1,6 @@
-// Package serve is what the long-running roles of the program have in common: how
-// they listen, log and follow their configuration, and where other programs of the
-// same user find them. Each role is a package below it.
+// Package serve has what the long-running roles of the program share: how they listen,
+// log and follow their configuration, and how other programs of the same user find them.
+// Each role is a package below it.
 package serve
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// Program is what a role must know of the program that it is part of.
+// Program is what a role needs to know about the program that it is part of.
 type Program struct {
 	Version string
 	// OpenStore opens the store that a configuration names.
 	OpenStore func(ctx context.Context, cfg config.Config, log *slog.Logger) (store.Store, error)
-	// ExamineStore is doctor's look at the store that a configuration names, when no
+	// ExamineStore runs doctor's checks of the store that a configuration names, when no
 	// director has it open.
 	ExamineStore func(ctx context.Context, cfg config.Config) []api.Check
 	// EmptyStore makes a store that keeps nothing beyond the process.
@@ -45,7 +45,7 @@ func NewLogger(w io.Writer, cfg config.Config) (*slog.Logger, error) {
 	return telemetry.NewLogger(w, cfg.Log.Format, level)
 }
 
-// UnlessStopped is nil for an error that comes from the end of ctx.
+// UnlessStopped returns err, or nil if err comes from the end of ctx.
 func UnlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -76,12 +76,12 @@ func Stop(g *lifecycle.Group, log *slog.Logger) {
 	}
 }
 
-// Keep is what a configuration says of the retention of ended tasks.
+// Keep returns the retention of ended tasks from a configuration.
 func Keep(q *config.Queue) engine.Retention {
 	return engine.Retention{For: q.Retention, Bytes: int64(q.RetentionBytes), OwnerBytes: int64(q.CallerRetentionBytes)}
 }
 
-// List joins words to a list that fits on a line.
+// List joins words to a list that fits on one line.
 func List(words []string) string {
 	const most = 8
 	if len(words) > most {

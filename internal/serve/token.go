@@ -11,36 +11,37 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
-// The variables with which commands and agents are told the token of a director.
+// The environment variables for the token of a director, for commands and agents.
 const (
 	TokenEnv     = "SIGNALBOX_TOKEN"
 	TokenFileEnv = "SIGNALBOX_TOKEN_FILE"
 )
 
-// StaticToken refuses, as the static token of a director, one that a director made:
-// the static token has every right, and a made one may have few. One from the
-// environment is for clients of a director and is ignored; anywhere else it is a
-// mistake.
+// StaticToken refuses a token that a director made as the static token of a director: the
+// static token has every right, but a made token may have few. In the environment such a
+// token is for clients of a director, and StaticToken ignores it; anywhere else it is a
+// mistake and an error.
 func StaticToken(cfg *config.Config, log *slog.Logger) error {
 	if !slices.ContainsFunc([]string{"sbxa_", "sbxt_", seal.RunTokenPrefix}, func(p string) bool { return strings.HasPrefix(cfg.Token, p) }) {
 		return nil
 	}
 	from := cfg.Origin("token")
 	if from != TokenEnv && from != TokenFileEnv {
-		return errors.New("token: it is one that a director made (signalbox tokens create), whose rights the store knows; the static token of a director is one of your own, such as openssl rand -hex 32 prints: leave it out, and the director makes one")
+		return errors.New("token: a token that a director made (signalbox tokens create) cannot be the static token of a director: leave it out, and the director makes one, or choose one, for example with openssl rand -hex 32")
 	}
-	log.Info(from + " holds a token that a director made: it is for those who call one, and not the static token of this director")
+	log.Info(from + " has a token that a director made: it is for clients, and not used as the static token of this director")
 	cfg.Token, cfg.TokenFile = "", ""
 	return nil
 }
 
-// OwnerToken gives a director the token of the owner of a home folder, and makes it at
-// the first start: the director is closed to everyone else, and the owner's command
-// line needs no flag. A given token takes precedence; an open director has none.
+// OwnerToken sets the token of a director to that in the owner's home folder, which it
+// creates at the first start. So the director is closed to everyone else, and the owner's
+// command line needs no flag. A configured token takes precedence; an open director has
+// none.
 func OwnerToken(cfg *config.Config, home string) error {
 	switch {
 	case cfg.Open && cfg.Token != "":
-		return fmt.Errorf("open: the director is to ask nobody for a token, and one is given (%s): leave one of them out", cfg.Origin("token"))
+		return fmt.Errorf("open: the director requires no token, but one is given (%s): leave one of them out", cfg.Origin("token"))
 	case cfg.Open || cfg.Token != "":
 		return nil
 	case home == "":

@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// Someone who calls directors with a token of few rights in the environment
-// starts one of their own: the token must not get every right there.
+// A user who has a token with few rights in the environment starts a director: the token
+// must not get every right there.
 func TestATokenThatADirectorMadeIsNotTheStaticOne(t *testing.T) {
 	for _, test := range []struct {
 		name, env, flag string

@@ -1,5 +1,5 @@
-// Package agent runs an agent: the daemon, its registration with a director or its
-// pulling from one, and the tokens that both present to each other.
+// Package agent runs an agent: the daemon, which registers with a director or pulls from
+// one, and the tokens with which both authenticate to each other.
 package agent
 
 import (
@@ -31,15 +31,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// File is <data>/agents/<name>/agent.json, by which signalbox up finds an agent that
-// it, or an earlier up, has started.
+// File is the content of <data>/agents/<name>/agent.json. With it signalbox up finds an
+// agent that this or an earlier up started.
 type File struct {
 	URL   string `json:"url"`
 	PID   int    `json:"pid"`
 	Name  string `json:"name"`
 	Kind  string `json:"kind"`
 	Token string `json:"token"`
-	Proof bool   `json:"proof"` // it proves that it knows the token
+	Proof bool   `json:"proof"` // the agent proves that it knows the token
 }
 
 // Folder is the folder of an agent in a data folder.
@@ -52,16 +52,16 @@ func ReadFile(data, name string) (f File, err error) {
 	return f, serve.ReadJSON(filePath(Folder(data, name)), &f)
 }
 
-// execLogEnv names a file to which each execution writes its start and end;
-// tests prove with it that no two overlap.
+// execLogEnv names a file to which each execution writes its start and end. Tests use it
+// to prove that no two executions overlap.
 const execLogEnv = "SIGNALBOX_EXEC_LOG"
 
-// LingerEnv is how long an idle agent goes on after its last request; it then does not
-// register either. Children of signalbox up have it: they outlive a crash of up, but
-// not for ever.
+// LingerEnv is the variable with how long an idle agent stays after its last request. An
+// agent with it does not register. It is set for children of signalbox up, which outlive a
+// crash of up, but not for ever.
 const LingerEnv = "SIGNALBOX_AGENT_LINGER"
 
-// process is an agent with what it is told.
+// process is an agent with its settings.
 type process struct {
 	version string
 	cfg     config.Config
@@ -88,11 +88,11 @@ func (p *process) run(ctx context.Context, cfg config.Config) error {
 	a := &p.cfg.Agent
 	a.Name = cmp.Or(a.Name, a.Kind)
 	if os.Geteuid() == 0 && a.Kind != "demo" {
-		p.log.Warn("this agent runs as root: whoever may submit to it has every right on this machine", "cure", "run it as a user of its own")
+		p.log.Warn("this agent runs as root: everybody who may submit to it has every right on this machine", "cure", "run it as a user of its own")
 	}
 	p.folder = Folder(cfg.Data, a.Name)
 	if (a.Kind == "demo" || a.Kind == "llm") && a.WorkDir == "" {
-		// It touches nothing: two such agents need not take turns in a folder.
+		// A demo agent touches no files: two of them need not take turns in a folder.
 		a.WorkDir = filepath.Join(p.folder, "work")
 		if err := os.MkdirAll(a.WorkDir, 0o700); err != nil {
 			return err
@@ -110,18 +110,18 @@ func (p *process) run(ctx context.Context, cfg config.Config) error {
 	return p.serve(ctx)
 }
 
-// serve runs an agent to which the director connects.
+// serve runs an agent that the director connects to.
 func (p *process) serve(ctx context.Context) error {
 	a := &p.cfg.Agent
 	if len(a.Directors) > 0 {
-		return fmt.Errorf("agent.directors: only an agent that pulls asks several directors: add --pull, or name one with --director")
+		return fmt.Errorf("agent.directors: only an agent that pulls can have several directors: add --pull, or name one with --director")
 	}
 	if !serve.IsLoopback(a.Addr) {
 		switch {
 		case a.Token == "" && p.cfg.Open:
-			return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; leave out --open, or give --addr 127.0.0.1:9000", a.Addr)
+			return fmt.Errorf("an agent on %s, which others can reach, needs a token: everybody who can reach it could run prompts; leave out --open, or give --addr 127.0.0.1:9000", a.Addr)
 		case a.Token != "" && len(a.Token) < identity.PublicToken:
-			return fmt.Errorf("the token of an agent on %s, which others can reach, has %d characters and can be guessed: leave agent.token out and one is made, or give one of %d or more", a.Addr, len(a.Token), identity.PublicToken)
+			return fmt.Errorf("the token of an agent on %s, which others can reach, has %d characters and can be guessed: leave out agent.token to have one made, or give one of %d or more", a.Addr, len(a.Token), identity.PublicToken)
 		}
 	}
 	if a.Token == "" && !p.cfg.Open {
@@ -158,7 +158,7 @@ func (p *process) serve(ctx context.Context) error {
 	return daemon.Serve(ctx, contact)
 }
 
-// daemon makes the daemon, whose step limit follows the configuration.
+// daemon returns the daemon, whose step limit follows the configuration.
 func (p *process) daemon(ctx context.Context) (*agentd.Daemon, error) {
 	otel := serve.StartOTel(ctx, &p.running, p.log, telemetry.OTelOptions{Service: "signalbox-agent", Version: p.version})
 	c := p.daemonConfig()
@@ -171,8 +171,8 @@ func (p *process) daemon(ctx context.Context) (*agentd.Daemon, error) {
 	return daemon, nil
 }
 
-// CanRun refuses an agent whose program is not there, or which would give the
-// second of two coding runs an empty folder.
+// CanRun returns an error if the agent's program is missing, or if concurrent coding runs
+// would share one folder.
 func CanRun(a config.Agent) error {
 	if runner.SpeaksMCP(a.Kind) && a.Slots > 1 && a.Workspace.Kind != signalbox.WorkspaceWorktree && a.Workspace.Kind != signalbox.WorkspaceClone {
 		return fmt.Errorf("agent %s: slots is %d, but its runs would share one folder, and those beyond the first would work in an empty one: give each task a git worktree (--workspace worktree), or start another agent with a folder of its own (signalbox agent --name %s-2 --kind %s --workdir DIR)", a.Name, a.Slots, a.Name, a.Kind)
@@ -182,12 +182,12 @@ func CanRun(a config.Agent) error {
 	case a.Kind == "command" && len(a.Command) > 0:
 		program = a.Command[0]
 		if !filepath.IsAbs(program) && strings.ContainsRune(program, filepath.Separator) {
-			program = filepath.Join(a.WorkDir, program) // as for its runs
+			program = filepath.Join(a.WorkDir, program) // as in its runs
 		}
 	case !runner.SpeaksMCP(a.Kind):
 		return nil
 	}
-	if strings.ContainsAny(program, "{}") { // it is made of the task
+	if strings.ContainsAny(program, "{}") { // the name comes from the task
 		return nil
 	}
 	if _, err := exec.LookPath(program); err != nil {
@@ -239,7 +239,7 @@ func taskChecks(list []signalbox.Check) []api.TaskCheck {
 	return out
 }
 
-// RunnerOptions are those of the runner of an agent.
+// RunnerOptions returns the options of an agent's runner.
 func RunnerOptions(a config.Agent) runner.Options {
 	o := runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LimitWait: a.LimitWait, Prices: runner.Prices{}}
 	for model, p := range a.Prices {
@@ -263,8 +263,8 @@ func defaultKind() string {
 	return "demo"
 }
 
-// followSteps has the step limit of an agent of kind llm follow the file of the
-// configuration. Nothing of other kinds may change while they run.
+// followSteps makes the step limit of an agent of kind llm follow the configuration file.
+// Agents of other kinds have no settings that may change while they run.
 func (p *process) followSteps(ctx context.Context, steps *runner.Steps) {
 	if steps == nil || p.cfg.File == "" {
 		return
@@ -274,15 +274,15 @@ func (p *process) followSteps(ctx context.Context, steps *runner.Steps) {
 		fresh = fresh.For(kind)
 		is := fresh.Agent.LLM
 		steps.Set(is.MaxParallelToolCalls, is.MinParallelToolCalls)
-		p.log.Info("limit of the steps that begin from now on", "max_parallel_tool_calls", is.MaxParallelToolCalls, "min_parallel_tool_calls", is.MinParallelToolCalls)
+		p.log.Info("step limit changed, for new steps", "max_parallel_tool_calls", is.MaxParallelToolCalls, "min_parallel_tool_calls", is.MinParallelToolCalls)
 		is.MaxParallelToolCalls, is.MinParallelToolCalls = was.MaxParallelToolCalls, was.MinParallelToolCalls
 		if !reflect.DeepEqual(is, was) {
-			p.log.Warn("agent.llm has changed in the configuration: all but the limit of the steps needs a restart")
+			p.log.Warn("agent.llm has changed in the configuration: all changes except the step limit need a restart")
 		}
 	}})
 }
 
-// contactListener remembers when a client last sent anything.
+// contactListener records when a client last sent anything.
 type contactListener struct {
 	net.Listener
 	last atomic.Int64 // Unix ns
@@ -311,7 +311,7 @@ func (c contactConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// endWhenIdle stops an idle agent that got no request for the time that it lingers.
+// endWhenIdle stops an agent that is idle and got no request for the duration linger.
 func (l *contactListener) endWhenIdle(ctx context.Context, d *agentd.Daemon, linger time.Duration, stop func()) {
 	tick := time.Tick(max(linger/10, 100*time.Millisecond))
 	for {

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// The configuration that docs/agents.md shows for a model with tools is one,
-// and reaches the runner.
+// The configuration in docs/agents.md for a model with tools is valid, and reaches the
+// runner.
 func TestModelWithToolsOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "agents.md"))
 	if err != nil {

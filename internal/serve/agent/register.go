@@ -16,19 +16,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve"
 )
 
-// retryEvery is how often a director that is not reached is tried again.
+// retryEvery is the interval of retries while the director cannot be reached.
 const retryEvery = 2 * time.Second
 
-// directorToken is director-token.json in an agent's folder: the token by which
-// a director knows the agent.
+// directorToken is the content of director-token.json in an agent's folder: the token with
+// which the agent authenticates to a director.
 type directorToken struct {
 	Director string `json:"director"`
 	Token    string `json:"token"`
 }
 
-// getToken gets the agent a token of its own if it was given the director owner's: what
-// the agent presents, and what its runs can read, has the rights of the agent only. It
-// waits until the director answers, unless an earlier token is still valid.
+// getToken gets the agent a token of its own if it was started with the token of the
+// director's owner. The token that the agent sends, and that its runs can read, then has
+// only the rights of the agent. It waits until the director answers, unless an earlier
+// token is still valid.
 func (p *process) getToken(ctx context.Context) error {
 	if !p.o.Owner {
 		return nil
@@ -54,7 +55,7 @@ func (p *process) getToken(ctx context.Context) error {
 			p.o.Token, p.o.Owner = made.Secret, false
 			return serve.WriteJSON(path, directorToken{p.o.Director, made.Secret})
 		case !client.IsUnreachable(err):
-			return fmt.Errorf("the director gives agent %s no token: %w", name, err)
+			return fmt.Errorf("the director refuses agent %s a token: %w", name, err)
 		}
 		p.warnOnce(&told, err)
 	}
@@ -70,7 +71,7 @@ func mayBeValid(ctx context.Context, url, token string) bool {
 	return client.Code(err) != "unauthorized"
 }
 
-// warnOnce logs that the director is not reached, unless the last error was the same.
+// warnOnce logs that the director cannot be reached, unless the last error was the same.
 func (p *process) warnOnce(told *string, err error) {
 	if err.Error() == *told {
 		return
@@ -79,11 +80,11 @@ func (p *process) warnOnce(told *string, err error) {
 	p.log.Warn("director not reached, trying again", "director", p.o.Director, "error", err, "cure", agentd.Cure(err, p.cfg.Agent.Name))
 }
 
-// findDirector waits until there is a director of this user, if none is named and none
-// ran at the start.
+// findDirector waits for a director of this user, if none is configured and none ran at
+// the start.
 func (p *process) findDirector(ctx context.Context) (err error) {
 	if !p.o.Known {
-		p.log.Info("no director is named, and none of this user runs here: waiting for one, or to be discovered", "cure", "signalbox up, or --director URL")
+		p.log.Info("no director is configured, and none of this user runs here: waiting for one, or to be discovered", "cure", "signalbox up, or --director URL")
 	}
 	for !p.o.Known {
 		serve.Sleep(ctx, retryEvery)
@@ -97,9 +98,9 @@ func (p *process) findDirector(ctx context.Context) (err error) {
 	return p.getToken(ctx)
 }
 
-// renewToken gets another token after the director has refused the agent's: the agent
-// was started before the director, whose file now says where the owner's token is, or
-// the director has lost its store.
+// renewToken gets another token after the director has refused the agent's. The agent may
+// have been started before the director, whose file now says where the owner's token is,
+// or the director has lost its store.
 func (p *process) renewToken(ctx context.Context) bool {
 	o, err := p.o.Find()
 	if err != nil || !o.Owner || o.Director != p.o.Director {
@@ -114,9 +115,9 @@ func (p *process) renewToken(ctx context.Context) bool {
 	return true
 }
 
-// inboundToken is the token that callers of the agent present if none is configured:
-// the one of its last start, so that a director that follows a run of then is not
-// refused, else a new one. The agent registers with it.
+// inboundToken is the token for callers of the agent if none is configured: that of the
+// agent's last start, so that a director that still follows a run is not refused, else a
+// new one. The agent passes it to the director when it registers.
 func inboundToken(folder string) string {
 	var last File
 	if serve.ReadJSON(filePath(folder), &last) == nil && last.Token != "" {
@@ -125,8 +126,8 @@ func inboundToken(folder string) string {
 	return rand.Text()
 }
 
-// keepRegistered registers the agent with its director, then sends heartbeats: at the
-// interval that the director asks for, and at once when the status changes.
+// keepRegistered registers the agent with its director, then sends heartbeats at the
+// interval that the director requests, and at once when the status changes.
 func (p *process) keepRegistered(ctx context.Context, d *agentd.Daemon, f File) {
 	if err := p.findDirector(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -196,32 +197,32 @@ func heartbeats(ctx context.Context, c *client.Client, d *agentd.Daemon, f File)
 	}
 }
 
-// sayStopping tells the director that the agent stops, so that it offers no task and
-// need not find out by itself.
+// sayStopping tells the director that the agent stops, so that the director offers it no
+// more tasks.
 func (p *process) sayStopping(ctx context.Context, c *client.Client, f File) {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if _, err := c.Heartbeat(ctx, f.Name, api.Heartbeat{State: "stopping", URL: f.URL}); err != nil {
-		p.log.Info("the director was not told that this agent stops", "error", err)
+		p.log.Info("could not tell the director that this agent stops", "error", err)
 	}
 }
 
-// pullTimeout bounds a request of an agent that pulls, apart from the wait of a claim:
-// a connection that a router has dropped is given up soon.
+// pullTimeout limits a request of an agent that pulls, without the wait of a claim, so
+// that it soon gives up a connection that a router has dropped.
 const pullTimeout = 20 * time.Second
 
-// pull runs an agent that nobody can connect to: it asks directors for its tasks.
+// pull runs an agent that accepts no connections: it polls directors for its tasks.
 func (p *process) pull(ctx context.Context) error {
 	a := &p.cfg.Agent
 	if a.Terminal {
-		return errors.New("agent.terminal: nobody can connect to an agent that pulls, so it can offer no terminal: leave out --terminal or --pull")
+		return errors.New("agent.terminal: an agent that pulls accepts no connections, so it can offer no terminal: leave out --terminal or --pull")
 	}
 	if os.Getenv(LingerEnv) != "" {
-		return fmt.Errorf("%s is for agents that are asked: one that pulls asks for itself", LingerEnv)
+		return fmt.Errorf("%s is not for agents that pull", LingerEnv)
 	}
 	if p.o.Director == "" {
-		return errors.New("no director is named, and none of yours runs here: an agent that pulls needs one to ask: give --director URL")
+		return errors.New("no director is configured, and none of yours runs here, but an agent that pulls needs one: give --director URL")
 	}
 	var directors []*client.Client
 	for _, url := range append([]string{p.o.Director}, a.Directors...) {
@@ -235,6 +236,6 @@ func (p *process) pull(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.o.Out, "Signalbox agent %s (%s) asks %s for tasks\n", a.Name, a.Kind, p.o.Director)
+	fmt.Fprintf(p.o.Out, "Signalbox agent %s (%s) pulls tasks from %s\n", a.Name, a.Kind, p.o.Director)
 	return daemon.Pull(ctx, directors)
 }

@@ -1,5 +1,5 @@
 // Package child keeps agents running as child processes of a director. A child outlives
-// its director, and the next one takes it up with what it runs.
+// its director, and the next director takes it over with its running tasks.
 package child
 
 import (
@@ -29,12 +29,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve/director"
 )
 
-// linger is how long a child goes on after its director is gone: long enough for a
-// restart to take it up.
+// linger is how long a child stays after its director is gone: long enough for a
+// restarted director to take it over.
 const linger = 10 * time.Minute
 
-// What a child is told in its environment: the token that its callers must present,
-// where the director is, and by which token it knows the child.
+// Variables in the environment of a child: the token that its callers must present, the
+// director's URL, and the child's token for the director.
 const (
 	agentTokenEnv = "SIGNALBOX_AGENT_TOKEN"
 	directorEnv   = "SIGNALBOX_DIRECTOR"
@@ -43,20 +43,20 @@ const (
 // Child is an agent that is kept running.
 type Child struct {
 	Name, Kind string
-	Config     config.Config // for its kind
+	Config     config.Config // configuration for its kind
 
 	director *director.Director
 
 	mu   sync.Mutex
-	file agent.File // of the process that runs now
+	file agent.File // file of the current process
 }
 
-// New makes a child of a director.
+// New returns a child of a director. It is not started.
 func New(d *director.Director, name, kind string) *Child {
 	return &Child{Name: name, Kind: kind, Config: d.Config.For(kind), director: d}
 }
 
-// StartAll starts children concurrently. The errors are in their order.
+// StartAll starts children concurrently. The errors are in the order of the children.
 func StartAll(ctx context.Context, children []*Child) []error {
 	errs := make([]error, len(children))
 	var group sync.WaitGroup
@@ -67,7 +67,7 @@ func StartAll(ctx context.Context, children []*Child) []error {
 	return errs
 }
 
-// start takes up the child of an earlier director, or starts a new one, and registers
+// start takes over the child of an earlier director, or starts a new one, and registers
 // it with the director.
 func (c *Child) start(ctx context.Context) error {
 	if f, ok := c.Left(ctx); ok {
@@ -81,7 +81,7 @@ func (c *Child) start(ctx context.Context) error {
 	return c.register(ctx, f)
 }
 
-// Left is the child that an earlier director left, if it runs and answers.
+// Left returns the child that an earlier director left, if it runs and answers.
 func (c *Child) Left(ctx context.Context) (f agent.File, ok bool) {
 	f, err := agent.ReadFile(c.Config.Data, c.Name)
 	if err != nil || f.Token == "" {
@@ -110,10 +110,10 @@ func (c *Child) spawn(ctx context.Context) (f agent.File, err error) {
 	defer log.Close()
 	known, err := c.director.Identity.EnsureAgentToken(ctx, c.Name)
 	if err != nil {
-		return f, fmt.Errorf("no token could be made for it: %w", err)
+		return f, fmt.Errorf("create its token: %w", err)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, c.args()...)
-	secrets := []string{agentTokenEnv + "=" + rand.Text(), serve.TokenEnv + "=" + known} // in place of this process's own
+	secrets := []string{agentTokenEnv + "=" + rand.Text(), serve.TokenEnv + "=" + known} // instead of this process's own
 	passed, err := passEnvironment(cmd, os.Environ(), secrets)
 	if err != nil {
 		return f, err
@@ -130,8 +130,8 @@ func (c *Child) spawn(ctx context.Context) (f agent.File, err error) {
 	return c.awaitReady(ctx, cmd.Process.Pid, exited, logPath)
 }
 
-// args are those of the child's command line: what the director was told of its
-// agents, whichever way it was told.
+// args returns the child's command line: the director's settings for its agents, from
+// whatever source.
 func (c *Child) args() []string {
 	cfg, a := c.Config, c.Config.Agent
 	args := []string{"agent", "--kind=" + c.Kind, "--name=" + c.Name, "--addr=127.0.0.1:0", "--data=" + cfg.Data,
@@ -212,7 +212,7 @@ func (c *Child) Keep(ctx context.Context) {
 	}
 }
 
-// PID is that of the process that runs now; 0: none has been started.
+// PID returns the ID of the current process, 0 if none was started.
 func (c *Child) PID() int { return c.current().PID }
 
 func (c *Child) current() agent.File {
@@ -221,7 +221,7 @@ func (c *Child) current() agent.File {
 	return c.file
 }
 
-// End stops the child. Without force, one that runs a task goes on.
+// End stops the child. Without force, a child that runs a task goes on.
 func (c *Child) End(force bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
@@ -233,7 +233,7 @@ func (c *Child) End(force bool) {
 	var refused *refusedError
 	switch {
 	case errors.As(err, &refused) && refused.status == http.StatusConflict:
-		fmt.Fprintf(c.director.Out.Err, "Agent %s goes on with its task (pid %d); the next signalbox up takes it up again.\n", c.Name, f.PID)
+		fmt.Fprintf(c.director.Out.Err, "Agent %s goes on with its task (pid %d); the next signalbox up takes it over.\n", c.Name, f.PID)
 	case err != nil && proc.Running(f.PID):
 		fmt.Fprintf(c.director.Out.Err, "Agent %s did not stop (pid %d): %v\n", c.Name, f.PID, err)
 	}
@@ -245,12 +245,12 @@ func status(ctx context.Context, f agent.File) (s api.AgentStatus, err error) {
 	return s, request(ctx, f, http.MethodGet, "/status", nil, &s)
 }
 
-// refusedError is an answer of an agent other than success.
+// refusedError is an unsuccessful answer of an agent.
 type refusedError struct{ status int }
 
 func (e *refusedError) Error() string { return fmt.Sprintf("it answered %d", e.status) }
 
-// request makes one request to an agent.
+// request sends one request to an agent.
 func request(ctx context.Context, f agent.File, method, path string, body, answer any) error {
 	var sent bytes.Buffer
 	if body != nil {

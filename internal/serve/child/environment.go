@@ -14,13 +14,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve"
 )
 
-// passedEnv names the open file that has the secret part of the environment of this
-// process: the system shows the environment with which a program was started to root,
-// and to other programs of the user until the program forbids it.
+// passedEnv names the open file with the secret part of this process's environment. The
+// system shows the environment that a program was started with to root, and to other
+// programs of the user until the program forbids it.
 const passedEnv = "SIGNALBOX_ENV_HANDED"
 
-// passEnvironment gives a program, an agent of ours, env without its secrets, and
-// secrets in an open file. Close the file once the program has started.
+// passEnvironment passes env to a signalbox agent, but with its secrets, and the given
+// secrets, in an open file. Close the file once the program has started.
 func passEnvironment(cmd *exec.Cmd, env, secrets []string) (io.Closer, error) {
 	hidden := append(config.SecretVariables(""), seal.EnvKey, serve.TokenFileEnv)
 	ofAgents := config.SecretVariables("agent.")

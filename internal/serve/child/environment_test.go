@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is secret goes to a child in an open file, what is the director's alone
-// to no child, and the rest in its environment.
+// Secrets go to a child in an open file, the director's own secrets to no child, and the
+// rest in the child's environment.
 func TestSecretsAreHandedOverBesideTheEnvironment(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `/usr/bin/tr '\0' '\n' <&3; echo; echo --; /usr/bin/env`)
 	file, err := passEnvironment(cmd, []string{

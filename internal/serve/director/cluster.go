@@ -17,18 +17,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// cluster is what one of several directors over one store has; nil where the store is
-// this director's alone.
+// cluster is the state of a director that shares its store with others; nil if it has
+// the store alone.
 type cluster struct {
 	store  store.Shared
 	clock  *peers.Clock
 	peers  *peers.Peers
-	ended  chan error      // why this director may not go on
-	follow context.Context // of following the other directors
+	ended  chan error      // receives why this director may not go on
+	follow context.Context // context of following the other directors
 }
 
-// newCluster prepares to be one of several directors over a store. It reads the time
-// and which directors there are.
+// newCluster prepares to share a store with other directors. It reads the time and the
+// list of directors.
 func (d *Director) newCluster(ctx context.Context, shared store.Shared, sealer *seal.Sealer) (*cluster, error) {
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.opened.Defer(cancel)
@@ -50,12 +50,12 @@ func (d *Director) newCluster(ctx context.Context, shared store.Shared, sealer *
 		Heard: func() []store.Heard { return d.pull.Heard() }, News: func(news []store.Heard) { d.pull.HeardElsewhere(news) },
 		Superseded: func(err error) { c.ended <- fmt.Errorf("this director may not go on: %w", err) },
 	})
-	d.opened.Defer(func() { c.peers.Leave(context.Background()) }) // all that this director ran has ended
+	d.opened.Defer(func() { c.peers.Leave(context.Background()) }) // by then everything that this director ran has ended
 	return c, nil
 }
 
-// instance is the name of this director among those over its store. If it has the
-// store alone the name is always the same, so that a database file can be moved.
+// instance is the name of this director among those that share its store. If it has the
+// store alone, the name is always the same, so that a database file can be moved.
 func (d *Director) instance() string {
 	if _, several := d.Store.(store.Shared); !several {
 		return signalbox.DefaultInstance
@@ -71,7 +71,7 @@ func (d *Director) instance() string {
 	return instanceName(host, port)
 }
 
-// instanceName makes a valid name of a host and a port.
+// instanceName makes a valid name from a host and a port.
 func instanceName(host, port string) string {
 	const most = 64
 	host = strings.Map(func(r rune) rune {
@@ -88,8 +88,8 @@ func instanceName(host, port string) string {
 	return name
 }
 
-// advertised is where other directors reach this one: under the host's name if it
-// listens on all addresses.
+// advertised is the URL at which other directors reach this one: with the host's name if
+// it listens on all addresses.
 func (d *Director) advertised() string {
 	if d.Config.Advertise != "" {
 		return strings.TrimRight(d.Config.Advertise, "/")
@@ -106,7 +106,7 @@ func (d *Director) advertised() string {
 }
 
 // checkKey refuses to join other directors with the key of the data folder: each folder
-// has a different one, and no director could open what another has sealed.
+// has a different key, and no director could decrypt what another has encrypted.
 func checkKey(ctx context.Context, s store.Shared, instance string) error {
 	if os.Getenv(seal.EnvKey) != "" {
 		return nil
@@ -117,7 +117,7 @@ func checkKey(ctx context.Context, s store.Shared, instance string) error {
 	}
 	for _, d := range all {
 		if d.ID != instance {
-			return fmt.Errorf("there are other directors over this store, such as %s (%s), and %s is not set: "+
+			return fmt.Errorf("other directors share this store, such as %s (%s), but %s is not set: "+
 				"give all of them the same key (openssl rand -hex 32 makes one; the first director's is in the file %s of its data folder), "+
 				"for each data folder has a key of its own", d.ID, d.URL, seal.EnvKey, seal.KeyFile)
 		}
@@ -132,8 +132,8 @@ func (c *cluster) relisted() {
 	}
 }
 
-// joinCluster makes this director one of those over its store and has it follow what
-// the others do. It dispatches nothing yet.
+// joinCluster makes this director one of those that share its store, and follows the
+// others. It dispatches nothing yet.
 func (d *Director) joinCluster(ctx context.Context) error {
 	c := d.cluster
 	if c == nil {
@@ -154,8 +154,8 @@ func (d *Director) joinCluster(ctx context.Context) error {
 	})
 }
 
-// handOver gives the agents, with what they run, to the other directors, if there are
-// any.
+// handOver passes the agents, with their running tasks, to the other directors, if there
+// are any.
 func (c *cluster) handOver(ctx context.Context) {
 	if c != nil && len(c.peers.Others()) > 0 {
 		c.peers.Yield(ctx)

@@ -1,5 +1,5 @@
 // Package director runs a director: its store, queues, dispatchers, tools, scheduler and
-// HTTP API, from the start to the drain and the stop.
+// HTTP API, from start through drain to stop.
 package director
 
 import (
@@ -48,14 +48,14 @@ type Director struct {
 	Config   config.Config
 	Log      *slog.Logger
 	Out      roles.Streams
-	URL      string // where it is reached from this host
+	URL      string // URL from this host
 	Store    store.Store
 	Engine   *engine.Engine
 	Identity *identity.Keeper
 
 	version  string
 	listener net.Listener
-	cluster  *cluster // nil: the store is this director's alone
+	cluster  *cluster // nil: the director has its store alone
 	push     *push.Dispatcher
 	pull     *pull.Lanes
 	tools    *tools.Tools
@@ -82,8 +82,8 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Direct
 	return serve.UnlessStopped(ctx, err)
 }
 
-// Open builds a director and begins to listen; Run serves. After an error nothing
-// stays open. If the configuration has no token, the one in the folder home is used.
+// Open builds a director and starts to listen; Run serves. After an error nothing
+// stays open. If the configuration has no token, Open uses the one in the folder home.
 func Open(ctx context.Context, p serve.Program, cfg config.Config, home string, out roles.Streams) (_ *Director, err error) {
 	log, err := serve.NewLogger(out.Err, cfg)
 	if err != nil {
@@ -139,14 +139,13 @@ func (d *Director) open(ctx context.Context, p serve.Program) (err error) {
 	return d.assemble(ctx, sealer)
 }
 
-// assemble builds the parts above the store, in the order in which they need each
-// other.
+// assemble builds the parts above the store, in the order of their dependencies.
 func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error) {
 	cfg, q := &d.Config, d.Config.Queue
 	timed := telemetry.TimeStore(d.Store)
 	var now func() time.Time    // nil: the engine's own clock
-	var holds func(string) bool // which agents it dispatches to; nil: all
-	var generation func() int64 // of the store; nil: it has but one
+	var holds func(string) bool // reports whether it dispatches to an agent; nil: to all
+	var generation func() int64 // generation of the store; nil: it has only one
 	if c := d.cluster; c != nil {
 		now, holds, generation = c.clock.Now, c.peers.Holds, c.store.Generation
 	}
@@ -207,10 +206,10 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 	return nil
 }
 
-// started is when this process was, for the look at the clock.
+// started is when this process started, for the check of the clock.
 var started = time.Now()
 
-// looks are what doctor looks at apart from the director itself.
+// looks returns doctor's checks of things other than the director itself.
 func (d *Director) looks() []httpapi.DoctorCheck {
 	fleet := doctor.Fleet{Agents: d.Store.Agents, Token: d.Engine.AgentToken, Version: d.version}
 	looks := []httpapi.DoctorCheck{
@@ -219,27 +218,27 @@ func (d *Director) looks() []httpapi.DoctorCheck {
 	return append(looks, d.tools.Looks()...)
 }
 
-// Close closes what Open opened. Run must have returned.
+// Close closes what Open opened. Call it only after Run has returned.
 func (d *Director) Close() { serve.Stop(&d.opened, d.Log) }
 
-// Addr is where it listens.
+// Addr is the address on which the director listens.
 func (d *Director) Addr() net.Addr { return d.listener.Addr() }
 
-// LoginLink is a link that logs the owner in to the pages once.
+// LoginLink returns a link that logs the owner in to the dashboard once.
 func (d *Director) LoginLink() (string, error) { return d.api.LoginLink(d.URL) }
 
-// DescribeAccess prints how the owner logs in to the pages, or what it means that the
+// DescribeAccess prints how the owner logs in to the dashboard, or what it means that the
 // director is open.
 func (d *Director) DescribeAccess() {
 	if d.Identity.Open() {
-		fmt.Fprintln(d.Out.Out, "It is open (--open): every user and every program of this host may run tasks here, as you.")
+		fmt.Fprintln(d.Out.Out, "The director is open (--open): every user and every program of this host may run tasks here, as you.")
 		return
 	}
 	link, err := d.LoginLink()
 	if err != nil {
 		return // the owner has no token: people log in with a password
 	}
-	fmt.Fprintf(d.Out.Out, "Log in to the pages, once, within %d minutes: %s\n(signalbox login-link makes another link.)\n", identity.LinkFor/time.Minute, link)
+	fmt.Fprintf(d.Out.Out, "Log in to the dashboard within %d minutes, once: %s\n(signalbox login-link makes another link.)\n", identity.LinkFor/time.Minute, link)
 }
 
 // DescribeTools prints which tools there are.
@@ -247,7 +246,7 @@ func (d *Director) DescribeTools() {
 	tools.Describe(d.Out.Out, d.Config.Tools, d.URL, serve.BridgeCommand, d.Identity.Open())
 }
 
-// reserves is what the configuration keeps of accounts for people.
+// reserves returns the share of each account that the configuration reserves for people.
 func reserves(of map[string]config.Account) map[string]accounts.Reserve {
 	all := make(map[string]accounts.Reserve, len(of))
 	for name, a := range of {
@@ -256,8 +255,8 @@ func reserves(of map[string]config.Account) map[string]accounts.Reserve {
 	return all
 }
 
-// putConfigured registers an agent of the configuration. What is not configured is
-// learnt from its status.
+// putConfigured registers an agent of the configuration. Settings that are not configured
+// come from the agent's status.
 func (d *Director) putConfigured(ctx context.Context, a config.RemoteAgent) error {
 	_, err := d.Engine.PutAgent(ctx, signalbox.Agent{
 		Name: a.Name, Kind: cmp.Or(a.Kind, signalbox.KindUnknown), URL: a.URL, Slots: a.Slots, Proof: a.Proof, Source: signalbox.AgentFromConfig, Account: a.Account,
@@ -268,11 +267,11 @@ func (d *Director) putConfigured(ctx context.Context, a config.RemoteAgent) erro
 	return nil
 }
 
-// Run serves until ctx ends, then drains: no new claims, a wait for running tasks,
-// which then are left to their agents, or stopped, as configured. A second signal ends
-// the wait. ready is called when it serves.
+// Run serves until ctx ends, then drains: it claims no more tasks and waits for running
+// ones. Then it leaves them to their agents, or stops them, as configured. A second signal
+// ends the wait. Run calls ready when it serves.
 func (d *Director) Run(ctx context.Context, ready func(ctx context.Context) error) error {
-	if err := d.joinCluster(ctx); err != nil { // first: another director may be running the same work
+	if err := d.joinCluster(ctx); err != nil { // first, because another director may run the same tasks
 		return err
 	}
 	for _, a := range d.Config.Agents {
@@ -280,7 +279,7 @@ func (d *Director) Run(ctx context.Context, ready func(ctx context.Context) erro
 			return err
 		}
 	}
-	if err := d.tools.Start(ctx); err != nil { // before the agents, whose runs call them
+	if err := d.tools.Start(ctx); err != nil { // before the agents, whose runs call tools
 		return err
 	}
 	var running lifecycle.Group
@@ -334,7 +333,7 @@ func (d *Director) drain(ctx context.Context) {
 	defer cancel()
 	d.Log.Info("stopping: no new claims", "grace", d.Config.Grace)
 	var group sync.WaitGroup
-	group.Go(func() { d.tools.Tasks.Drain(grace) }) // Close ends the rest, by the restart policy of its tools
+	group.Go(func() { d.tools.Tasks.Drain(grace) }) // Close ends the rest, by the restart policies of the tools
 	group.Go(func() {
 		if d.Config.OnShutdown != "stop" {
 			d.cluster.handOver(grace)
@@ -349,6 +348,6 @@ func (d *Director) drain(ctx context.Context) {
 		left = d.push.Drain(ending)
 	}
 	if left > 0 {
-		d.Log.Warn("tasks are left to their agents; the next director takes them up", "tasks", left)
+		d.Log.Warn("tasks are left to their agents; the next director takes them over", "tasks", left)
 	}
 }

@@ -21,8 +21,8 @@ var program = serve.Program{OpenStore: func(context.Context, config.Config, *slo
 	return memory.New(memory.Options{ID: "memory"}), nil
 }}
 
-// A director that is stopped, and one that cannot do what is to be done when it is
-// ready, leave nothing running: TestMain looks.
+// A director that is stopped, and one whose ready function fails, leave nothing running.
+// TestMain checks that.
 func TestNothingRunsAfterTheEnd(t *testing.T) {
 	broken := errors.New("no agent starts")
 	for _, want := range []error{nil, broken} {
@@ -57,7 +57,7 @@ func TestNothingRunsAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The error for a tool that cannot work names it, and nothing stays open.
+// The error for an invalid tool names it, and nothing stays open.
 func TestStartWithAToolThatCannotBe(t *testing.T) {
 	cfg := config.Default(t.TempDir())
 	cfg.Addr, cfg.Store = "127.0.0.1:0", "memory:"

@@ -14,8 +14,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve"
 )
 
-// Examine is doctor when no director answers: the address at which it would listen, the
-// data folder and the store. It writes nothing but a copy of the database, elsewhere.
+// Examine runs doctor's checks when no director answers: of the address at which it would
+// listen, the data folder and the store. It writes only a copy of the database, to another
+// folder.
 func Examine(ctx context.Context, p serve.Program, cfg config.Config) []api.Check {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -28,7 +29,7 @@ func Examine(ctx context.Context, p serve.Program, cfg config.Config) []api.Chec
 	return append(out, p.ExamineStore(ctx, cfg)...)
 }
 
-// examineAddr tries whether a director could listen at its address.
+// examineAddr checks whether a director could listen at its address.
 func examineAddr(ctx context.Context, cfg config.Config) []api.Check {
 	check := api.Check{Area: "ports", State: "ok", Text: cfg.Addr + " is free for a director"}
 	if _, port, err := net.SplitHostPort(cfg.Addr); err != nil || port == "0" {
@@ -43,7 +44,7 @@ func examineAddr(ctx context.Context, cfg config.Config) []api.Check {
 	return []api.Check{check}
 }
 
-// dataFolder is what doctor must know of the data folder.
+// dataFolder describes the data folder for doctor.
 func dataFolder(cfg config.Config) doctor.Folder {
 	return doctor.Folder{Dir: cfg.Data, KeyFile: seal.KeyFile, KeyEnv: seal.EnvKey, Database: strings.HasPrefix(cfg.Store, "sqlite:")}
 }

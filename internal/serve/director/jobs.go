@@ -14,16 +14,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// jobs is the scheduler of a director, and what follows the file of the configuration.
+// jobs is the scheduler of a director, and follows the configuration file.
 type jobs struct {
 	cfg       *config.Config
 	log       *slog.Logger
 	scheduler *schedule.Scheduler // nil: jobs are left to a standalone scheduler
-	reload    func(config.Config) // called when the file has been read again
+	reload    func(config.Config) // called when the file was read again
 	running   lifecycle.Group
 }
 
-// newJobs makes the scheduler, unless the configuration leaves jobs to a standalone
+// newJobs makes the scheduler, unless the configuration leaves the jobs to a standalone
 // one.
 func newJobs(cfg *config.Config, e *engine.Engine, metrics *telemetry.Metrics, reload func(config.Config), log *slog.Logger) (*jobs, error) {
 	j := &jobs{cfg: cfg, log: log, reload: reload}
@@ -50,7 +50,7 @@ func (j *jobs) into(c *httpapi.Config) {
 	}
 }
 
-// Start takes the jobs of the configuration and fires them until Stop.
+// Start stores the jobs of the configuration and fires them until Stop.
 func (j *jobs) Start(ctx context.Context) error {
 	if j.scheduler == nil {
 		serve.Follow(ctx, &j.running, j.cfg, config.Follow{Log: j.log, Read: j.reload})
@@ -67,7 +67,7 @@ func (j *jobs) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends it. Firings in progress stay open, for the next start.
+// Stop stops the scheduler. Firings in progress stay open for the next start.
 func (j *jobs) Stop() {
 	serve.Stop(&j.running, j.log)
 	if j.scheduler != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// noteOlderQueues logs how to import tasks that another queue left in the data folder
-// or the store: a director understands the variables of that queue, and may have been
-// started in its place.
+// noteOlderQueues logs how to import tasks that another queue left in the data folder or
+// the store. A director understands the variables of that queue, and may have been started
+// in its place.
 func noteOlderQueues(ctx context.Context, cfg config.Config, have store.Reader, log *slog.Logger) {
 	left := 0
 	for _, folder := range []string{"pending", "dispatched"} {
@@ -25,7 +25,7 @@ func noteOlderQueues(ctx context.Context, cfg config.Config, have store.Reader, 
 		left += len(files)
 	}
 	if left > 0 {
-		log.Warn("the data folder has tasks of another work queue, which are not taken by themselves: signalbox import takes them",
+		log.Warn("the data folder has tasks of another work queue, which are not imported automatically: run signalbox import",
 			"tasks", left, "command", "signalbox import "+cfg.Data)
 	}
 	if strings.HasPrefix(cfg.Store, "redis:") || strings.HasPrefix(cfg.Store, "rediss:") {
@@ -33,11 +33,11 @@ func noteOlderQueues(ctx context.Context, cfg config.Config, have store.Reader, 
 	}
 }
 
-// olderQueuesTime bounds the search for executions in Redis.
+// olderQueuesTime limits the search for executions in Redis.
 const olderQueuesTime = 2 * time.Second
 
-// noteOlderExecutions searches the Redis of the store for executions of another queue
-// that were not imported. A search that times out does not stop the director.
+// noteOlderExecutions searches the store's Redis for executions of another queue that were
+// not imported. A search that times out does not stop the director.
 func noteOlderExecutions(ctx context.Context, cfg config.Config, have store.Reader, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, olderQueuesTime)
 	defer cancel()
@@ -56,10 +56,10 @@ func noteOlderExecutions(ctx context.Context, cfg config.Config, have store.Read
 	})
 	switch {
 	case key != "":
-		log.Warn("the Redis of the store has tasks of another execution queue, which are not taken by themselves: signalbox import takes them",
+		log.Warn("the Redis of the store has tasks of another execution queue, which are not imported automatically: run signalbox import",
 			"key", key, "command", command)
 	case err != nil:
-		log.Info("whether another execution queue has left tasks in the Redis of the store could not be found out; signalbox import takes them",
+		log.Info("could not check the Redis of the store for tasks of another execution queue; signalbox import imports them",
 			"error", err, "command", command)
 	}
 }

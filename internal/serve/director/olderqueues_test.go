@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// noted is what the log of a start says of older queues.
+// noted returns what the log of a start says about older queues.
 func noted(t *testing.T, c config.Config, s store.Reader) string {
 	t.Helper()
 	var log bytes.Buffer
@@ -27,7 +27,7 @@ func noted(t *testing.T, c config.Config, s store.Reader) string {
 	return log.String()
 }
 
-// A data folder in which another queue has left tasks leads to signalbox import.
+// If another queue left tasks in the data folder, the log points to signalbox import.
 func TestOlderQueuesAreNoted(t *testing.T) {
 	s := memory.New(memory.Options{})
 	c := config.Config{Data: t.TempDir()}
@@ -48,8 +48,8 @@ func TestOlderQueuesAreNoted(t *testing.T) {
 	}
 }
 
-// A Redis in which an execution queue has left executions that were not
-// imported leads to signalbox import; one without them is not spoken of.
+// If an execution queue left executions in Redis that were not imported, the log points to
+// signalbox import; otherwise it says nothing.
 func TestExecutionsLeftInRedisAreNoted(t *testing.T) {
 	server := testserver.NewRedis(t, testserver.RedisOptions{})
 	opt, err := rueidis.ParseURL("redis://" + server.Addr())
@@ -74,7 +74,7 @@ func TestExecutionsLeftInRedisAreNoted(t *testing.T) {
 	do("ACL", "SETUSER", "user", "on", ">secret", "~*", "+@all")
 
 	do("SET", "agent:other", "no execution")
-	for i := range 2000 { // keys of a store: the executions may come after many
+	for i := range 2000 { // keys of a store: a scan may return the executions after many others
 		do("SET", fmt.Sprintf("{signalbox}:%d", i), "x")
 	}
 	if got := noted(t, fromEnv, s); got != "" {
@@ -98,13 +98,13 @@ func TestExecutionsLeftInRedisAreNoted(t *testing.T) {
 		t.Errorf("all were imported: %s", got)
 	}
 
-	do("SET", "agent:queue:wrong", "no list") // another program's: what could not be looked at is said
+	do("SET", "agent:queue:wrong", "no list") // another program's key: the log says that it could not check
 	if got := noted(t, fromEnv, s); strings.Contains(got, "level=WARN") || !strings.Contains(got, "signalbox import") {
 		t.Errorf("a key of another type: %s", got)
 	}
 }
 
-// A Redis that has stopped answering holds up a start for olderQueuesTime.
+// A Redis that does not answer delays the start by at most olderQueuesTime.
 func TestALookForOlderQueuesIsBounded(t *testing.T) {
 	server := testserver.NewRedis(t, testserver.RedisOptions{})
 	c := storeFromRedisURL(t, "redis://"+server.Addr())
@@ -138,7 +138,7 @@ func storeFromRedisURL(t *testing.T, url string) config.Config {
 	return c
 }
 
-// restoreExecution stores a task as an import of that execution does.
+// restoreExecution stores a task like an import of that execution.
 func restoreExecution(t *testing.T, s store.Store, id string) {
 	t.Helper()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

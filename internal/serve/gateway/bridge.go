@@ -24,7 +24,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// executionEnv is set in the environment of what an agent runs.
+// executionEnv is set in the environment of an agent's runs.
 const executionEnv = "SIGNALBOX_QUEUE_ID"
 
 // bridge serves the tools of a director to a client on standard input and output.
@@ -33,7 +33,7 @@ type bridge struct {
 	*mcp.Provider
 
 	mu       sync.Mutex
-	onChange func() // of the client; nil: there is none
+	onChange func() // callback of the client; nil: none
 }
 
 // bridgeHeaders are sent with each request of a bridge.
@@ -77,7 +77,7 @@ func (b *bridge) changed() {
 	}
 }
 
-// Servers is the director, for waiting.
+// Servers implements starting: the only server is the director.
 func (b *bridge) Servers() []gateway.Server { return []gateway.Server{b.Server()} }
 
 // runBridge serves the tools of a director.

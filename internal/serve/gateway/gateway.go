@@ -1,6 +1,6 @@
-// Package gateway runs the tool gateway alone, without a director, over HTTP or for one
-// MCP client on standard input and output; and the bridge, which serves the tools of a
-// director to such a client.
+// Package gateway runs the standalone tool gateway, over HTTP or for one MCP client on
+// standard input and output. It also runs the bridge, which serves the tools of a director
+// to such a client.
 package gateway
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Run runs a gateway, or a bridge to a director, until ctx ends or its client goes.
+// Run runs a gateway, or a bridge to a director, until ctx ends or its client disconnects.
 func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Gateway) error {
 	if o.Bridge != nil {
 		return serve.UnlessStopped(ctx, runBridge(ctx, p, cfg, o))
@@ -44,7 +44,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Gatewa
 	if err := g.start(ctx); err != nil {
 		return serve.UnlessStopped(ctx, err)
 	}
-	fmt.Fprintf(o.Err, "signalbox gateway: tools of this process's own configuration; their capacity is shared with nobody else\n")
+	fmt.Fprintf(o.Err, "signalbox gateway: tools of this process's own configuration; no other process shares their capacity\n")
 	return serve.UnlessStopped(ctx, serveStdio(ctx, &waiting{starting: g.tools.Gateway}, o, g.tools.Endpoint))
 }
 
@@ -57,12 +57,12 @@ type standalone struct {
 	out     roles.Streams
 	engine  *engine.Engine
 	metrics *telemetry.Metrics
-	push    *push.Dispatcher // without agents: it prunes the tasks of tools
+	push    *push.Dispatcher // without agents: only prunes tool tasks
 	tools   *tools.Tools
 	running lifecycle.Group
 }
 
-// open makes the gateway. After an error nothing stays open.
+// open builds the gateway. After an error nothing stays open.
 func open(ctx context.Context, p serve.Program, cfg config.Config, out roles.Streams) (_ *standalone, err error) {
 	log, err := serve.NewLogger(out.Err, cfg)
 	if err != nil {
@@ -98,14 +98,14 @@ func open(ctx context.Context, p serve.Program, cfg config.Config, out roles.Str
 	return g, nil
 }
 
-// refuseShared refuses queues that are to be shared with other processes: there is no
-// store by which to share them.
+// refuseShared returns an error for queues that are configured as shared: a standalone
+// gateway has no store to share them through.
 func refuseShared(c toolconf.Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
 		if q := c.Queues[name]; q.Shared {
-			errs = append(errs, fmt.Errorf("%s: queues.%s.shared: a gateway that stands alone has no store by which to share a tool queue: "+
-				"use the tools of a director (signalbox director, or signalbox gateway --stdio beside one), or take shared out", q.Where, name))
+			errs = append(errs, fmt.Errorf("%s: queues.%s.shared: a standalone gateway has no store to share a tool queue through: "+
+				"use the tools of a director (signalbox director, or signalbox gateway --stdio on its host), or remove shared", q.Where, name))
 		}
 	}
 	return errors.Join(errs...)

@@ -22,7 +22,7 @@ var (
 	discard = roles.Streams{Out: io.Discard, Err: io.Discard}
 )
 
-// The error for a tool that cannot work names it, and nothing stays open.
+// The error for an invalid tool names it, and nothing stays open.
 func TestStartWithAToolThatCannotBe(t *testing.T) {
 	cfg := config.Default(t.TempDir())
 	cfg.Tools.Commands = []toolconf.CommandTool{{
@@ -34,14 +34,14 @@ func TestStartWithAToolThatCannotBe(t *testing.T) {
 	}
 }
 
-// A gateway that stands alone has nothing to share a tool queue by.
+// A standalone gateway cannot share a tool queue.
 func TestAGatewayAloneSharesNoQueue(t *testing.T) {
 	cfg := config.Default(t.TempDir())
 	cfg.Tools.Queues = map[string]toolconf.Queue{
 		"browser": {Concurrent: 1, Shared: true, Where: "tools.yaml:3"}, "default": {Concurrent: 64, Where: "tools.yaml:2"},
 	}
 	_, err := open(t.Context(), program, cfg, discard)
-	if err == nil || !strings.Contains(err.Error(), "tools.yaml:3: queues.browser.shared: a gateway that stands alone") || !strings.Contains(err.Error(), "signalbox director") {
+	if err == nil || !strings.Contains(err.Error(), "tools.yaml:3: queues.browser.shared: a standalone gateway") || !strings.Contains(err.Error(), "signalbox director") {
 		t.Fatal(err)
 	}
 }

@@ -23,14 +23,14 @@ var points = func() *failpoint.Set {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	http.DefaultTransport = s.Transport(http.DefaultTransport, failpoint.ToDirector) // of all clients of a director
+	http.DefaultTransport = s.Transport(http.DefaultTransport, failpoint.ToDirector) // for all clients of a director
 	return s
 }()
 
 // Store adds failpoints to a store.
 func Store(s store.Store) store.Store { return points.Store(s) }
 
-// Transport is the transport to agents, with failpoints.
+// Transport returns the transport to agents, with failpoints.
 func Transport() http.RoundTripper {
 	return points.Transport(push.NewTransport(), failpoint.ToAgent)
 }

@@ -1,7 +1,7 @@
 //go:build !failpoints
 
-// Package hook is where failpoints are inserted in a program built with the tag
-// failpoints. In any other build its functions return what they are given.
+// Package hook inserts failpoints in a program built with the tag failpoints. In all
+// other builds its functions return their arguments.
 package hook
 
 import (
@@ -15,7 +15,7 @@ import (
 // Store adds failpoints to a store.
 func Store(s store.Store) store.Store { return s }
 
-// Transport is the transport to agents, with failpoints; nil: the default.
+// Transport returns the transport to agents, with failpoints; nil: the default.
 func Transport() http.RoundTripper { return nil }
 
 // Director adds failpoints to the listener of a director.

@@ -1,5 +1,5 @@
-// Package scheduler runs the scheduler alone: it fires the jobs of its configuration
-// through the queue of a director.
+// Package scheduler runs the standalone scheduler: it submits the jobs of its
+// configuration to the queue of a director.
 package scheduler
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// keyLife is how long a director elsewhere is taken to know a key: it keeps tasks for a
-// week, unless queue.retention says otherwise.
+// keyLife is how long a director is assumed to remember an idempotency key. A director
+// keeps tasks for a week, unless queue.retention says otherwise.
 const keyLife = 24 * time.Hour
 
 // process is a scheduler without a director, with its parts.
@@ -36,7 +36,7 @@ type process struct {
 	queue     *standalone.Queue
 	scheduler *schedule.Scheduler
 	metrics   *telemetry.ScheduleMetrics
-	tokenFile string // of the token that it made; "": one was given, or none
+	tokenFile string // file of the generated token; "": the token was given, or there is none
 	running   lifecycle.Group
 }
 
@@ -58,7 +58,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Schedu
 func (s *process) open(ctx context.Context, o roles.Scheduler) (err error) {
 	c := &s.cfg.Scheduler
 	if s.cfg.Open && c.Token == "" && !serve.IsLoopback(c.Addr) {
-		return fmt.Errorf("a scheduler on %s, which others can reach, needs a token: whoever reaches it can fire its jobs; leave out --open, or give --addr 127.0.0.1:9100", c.Addr)
+		return fmt.Errorf("a scheduler on %s, which others can reach, needs a token: everybody who can reach it could fire its jobs; leave out --open, or give --addr 127.0.0.1:9100", c.Addr)
 	}
 	if c.Token == "" && !s.cfg.Open {
 		s.tokenFile = config.SchedulerTokenFile(config.Home(os.LookupEnv))
@@ -87,8 +87,8 @@ func (s *process) open(ctx context.Context, o roles.Scheduler) (err error) {
 	return nil
 }
 
-// run fires jobs and serves until ctx ends. Firings in progress then stay open in the
-// book, for the next start.
+// run fires jobs and serves until ctx ends. Firings in progress stay open in the store for
+// the next start.
 func (s *process) run(ctx context.Context, o roles.Scheduler) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -116,15 +116,15 @@ func (s *process) run(ctx context.Context, o roles.Scheduler) error {
 	fmt.Fprintf(o.Out, "Signalbox scheduler at %s (jobs: %d)\n", url, len(s.cfg.Jobs))
 	switch {
 	case s.tokenFile != "":
-		fmt.Fprintf(o.Out, "Callers of it show the token in %s\n", s.tokenFile)
+		fmt.Fprintf(o.Out, "Callers need the token in %s\n", s.tokenFile)
 	case s.cfg.Scheduler.Token == "":
-		fmt.Fprintln(o.Out, "It is open (--open): every user and every program of this host may fire its jobs.")
+		fmt.Fprintln(o.Out, "The scheduler is open (--open): every user and every program of this host may fire its jobs.")
 	}
 	switch {
 	case len(s.cfg.Jobs) == 0:
 		fmt.Fprintln(o.Err, "There are no jobs: write some under jobs in the configuration, and name the file with --config.")
 	case director == "":
-		fmt.Fprintln(o.Err, "No director is named, and none runs here: what fires until one is there is skipped. Give --director, or director_url in the configuration.")
+		fmt.Fprintln(o.Err, "No director is configured, and none runs here: firings are skipped until there is one. Give --director, or director_url in the configuration.")
 	}
 	err := server.Serve(ctx, s.listener)
 	stop()

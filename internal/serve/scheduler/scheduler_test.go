@@ -28,7 +28,7 @@ func (w writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A scheduler stops when it is told to, and leaves nothing behind that runs.
+// A scheduler stops when its context ends, and leaves nothing running.
 func TestStopEndsEverything(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv(config.HomeEnv, home)

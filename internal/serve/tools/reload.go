@@ -11,9 +11,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Reload takes what may change while tools run: the bounds of their queues, as far as they
-// differ from what the file said before, so that it leaves alone what was set since by hand.
-// The log has what was set and what needs a restart.
+// Reload applies the settings that may change while tools run: the limits of their queues. It
+// applies only values that differ from the previous content of the file, so that settings made
+// by hand stay. It logs what it set, and what needs a restart.
 func (t *Tools) Reload(fresh config.Config) {
 	setQueues(t.queues, t.read, fresh.Tools.ToolQueues(), t.log)
 	t.read = fresh.Tools.ToolQueues()
@@ -21,11 +21,11 @@ func (t *Tools) Reload(fresh config.Config) {
 	before, after := t.config, fresh.Tools
 	before.Queues, after.Queues, before.Notes, after.Notes = nil, nil, nil, nil
 	if !reflect.DeepEqual(before, after) {
-		t.log.Warn("the tools of the configuration have changed: all but the bounds of tool queues needs a restart")
+		t.log.Warn("the tools of the configuration have changed: all changes except the limits of tool queues need a restart")
 	}
 }
 
-// setQueues sets the bounds of existing queues that differ from those read before.
+// setQueues sets the limits of existing queues that differ from those read before.
 func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		to, was := want[name], read[name]
@@ -39,7 +39,7 @@ func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config,
 		if to.PerKey != was.PerKey {
 			log.Warn("per of a tool queue needs a restart", "queue", name)
 		}
-		// Whether there is a bound decides how calls of its tools are bounded.
+		// Whether a queue has a max_wait decides which timeout the calls of its tools have.
 		if (to.MaxWait > 0) != (was.MaxWait > 0) {
 			log.Warn("whether a tool queue has a max_wait needs a restart", "queue", name)
 			to.MaxWait = was.MaxWait

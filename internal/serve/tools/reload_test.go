@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Bounds in a file that is read again are taken, greater and smaller ones; what the file does
-// not change stays as it was set since, and the log names what needs a restart.
+// Limits in a reloaded file are applied, larger and smaller ones. Settings made by hand stay if
+// the file does not change them, and the log says what needs a restart.
 func TestBoundsOfToolQueuesAreSet(t *testing.T) {
 	was := map[string]toolqueue.Config{
 		"default": {Concurrent: 1, MaxWait: time.Minute}, "web": {Concurrent: 4, MaxWaiters: 2}, "old": {Concurrent: 1}, "by-hand": {Concurrent: 2},

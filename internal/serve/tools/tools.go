@@ -45,7 +45,7 @@ type Tools struct {
 	Endpoint endpoint.Options // of all MCP endpoints of the process
 
 	queues *toolqueue.Queues
-	read   map[string]toolqueue.Config // as the file had them when it was read last
+	read   map[string]toolqueue.Config // queues in the file when it was last read
 	mcp    *endpoint.Endpoint
 	host   *confine.Host // nil: there are no command tools
 	config toolconf.Config
@@ -53,24 +53,23 @@ type Tools struct {
 	log    *slog.Logger
 }
 
-// Options are what tools are built on.
+// Options are the dependencies of Tools.
 type Options struct {
 	Version string
 	Engine  *engine.Engine
 	Metrics *telemetry.Metrics
 	Traces  trace.TracerProvider
-	Trace   func(ctx context.Context, queueID string) context.Context // of a running task
+	Trace   func(ctx context.Context, queueID string) context.Context // adds the trace of a running task
 	Queue   *queuetools.Tools                                         // nil: a standalone gateway, which has no queue
 	Log     *slog.Logger
 
-	// One of several directors has a name, the others and shared tool queues.
+	// For one of several directors: its name, its peers and shared tool queues.
 	Instance string
-	Peers    local.Peers        // nil: there is one director
-	Share    *toolqueue.Sharing // nil: there is one director
+	Peers    local.Peers        // nil: a single director
+	Share    *toolqueue.Sharing // nil: a single director
 }
 
-// New builds the tools of a configuration. Nothing runs before Start; Close them in any
-// case.
+// New builds the tools of a configuration. Nothing runs before Start. Always Close them.
 func New(cfg config.Config, o Options) (_ *Tools, err error) {
 	logNotes(cfg.Tools.Notes, o.Log)
 	counts := o.Metrics.Tools(cfg.SeedMetrics)
@@ -159,9 +158,9 @@ func (t *Tools) providers(cfg config.Config, o Options) (all []gateway.Provider,
 	return all, nil
 }
 
-// commands makes the provider of the command tools. The control group of their runs
-// is named after the store, and after the director if there are several: a director
-// finds there what an earlier one left.
+// commands makes the provider of the command tools. The control group of their runs is
+// named after the store, and after the director if there are several, so that a director
+// finds processes that an earlier one left.
 func (t *Tools) commands(cfg config.Config, o Options) (gateway.Provider, error) {
 	name := "signalbox-" + o.Engine.Info().ID
 	if o.Peers != nil {
@@ -184,8 +183,8 @@ func (t *Tools) commands(cfg config.Config, o Options) (gateway.Provider, error)
 	return commands.New(tools, commands.Options{Log: o.Log}), nil
 }
 
-// Start starts the servers, which connect in the background, and the executor, which
-// first ends or takes up the tasks of an earlier one.
+// Start starts the servers, which connect in the background, and the executor, which first
+// ends or takes over the tasks of an earlier one.
 func (t *Tools) Start(ctx context.Context) error {
 	if err := t.Gateway.Start(ctx); err != nil {
 		return err
@@ -193,12 +192,12 @@ func (t *Tools) Start(ctx context.Context) error {
 	return t.Tasks.Start(ctx)
 }
 
-// Wake has calls that wait in shared tool queues look at once: another director may
-// have freed a slot. It does not block.
+// Wake makes the waiting calls of shared tool queues check at once whether another director
+// has freed a slot. It does not block.
 func (t *Tools) Wake() { t.queues.Stir() }
 
-// releaseTimeout bounds the wait for the store to record that slots of shared tool
-// queues are free.
+// releaseTimeout limits the wait for the store to record that slots of shared tool queues
+// are free.
 const releaseTimeout = 3 * time.Second
 
 // Close ends all calls, tasks, sessions and servers, with their child processes, and
@@ -215,12 +214,12 @@ func (t *Tools) Close() error {
 	return err
 }
 
-// Into hands the tools to an HTTP API.
+// Into adds the tools to the configuration of an HTTP API.
 func (t *Tools) Into(c *httpapi.Config) {
 	c.Tools, c.ToolTasks, c.MCP, c.QueueTools = t.Gateway, t.Tasks, t.mcp, t.queue
 }
 
-// Looks are what doctor looks at apart from the servers of tools.
+// Looks returns doctor's checks of tools, apart from those of their servers.
 func (t *Tools) Looks() []httpapi.DoctorCheck {
 	if t.host == nil {
 		return nil
@@ -264,13 +263,14 @@ func Describe(out io.Writer, c toolconf.Config, url, bridge string, open bool) {
 	}
 	fmt.Fprintf(out, "  %-9s %s · queues %s\n", "tools", strings.Join(have, ", "), serve.List(queues))
 	client := "--transport http signalbox " + url + "/mcp"
-	if !open { // the bridge finds the token by itself, and shows it to nobody in its arguments
+	if !open { // the bridge finds the token by itself, without exposing it in arguments
 		client = "signalbox -- " + bridge
 	}
 	fmt.Fprintf(out, "  %-9s   claude mcp add %s\n", "", client)
 }
 
-// keys says for what each the limits of the queues hold that have them for each of something.
+// keys returns what the limits of each queue apply to, for queues with limits per caller,
+// session or value.
 func keys(queues map[string]toolconf.Queue) map[string]gateway.KeyOf {
 	out := map[string]gateway.KeyOf{}
 	for name, q := range queues {

@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve/agent"
 )
 
-// describe prints what a person must know of an agent: its CLI, working directory and
-// permissions, and whose account it spends.
+// describe prints what people must know about an agent: its CLI, working directory and
+// permissions, and whose account it uses.
 func (c *local) describe(out io.Writer) {
 	a := c.Config.Agent
 	what := ""
@@ -63,7 +63,7 @@ func (c *local) workDir() string {
 	return dir
 }
 
-// adviseOnFolder says how coding agents that share a folder can work side by side.
+// adviseOnFolder prints how coding agents that share a folder can work at the same time.
 func adviseOnFolder(out io.Writer, agents []*local) {
 	in := map[string][]string{}
 	for _, a := range agents {
@@ -73,13 +73,13 @@ func adviseOnFolder(out io.Writer, agents []*local) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(in)) {
 		if names := in[dir]; len(names) > 1 {
-			fmt.Fprintf(out, "\n%s work in one folder, one run at a time. In a git repository --workspace worktree has them work side by side.\n", serve.List(names))
+			fmt.Fprintf(out, "\n%s share one folder, so one run works at a time. In a git repository --workspace worktree lets them work in parallel.\n", serve.List(names))
 		}
 	}
 }
 
-// describeLimits says which MCP servers a CLI uses through the director's tool queues,
-// and which it starts by itself, without their limits.
+// describeLimits says which MCP servers a CLI uses through the director's tool queues, and
+// which it starts itself, outside their limits.
 func (c *local) describeLimits(workDir string) string {
 	cfg := c.Config
 	if !runner.SpeaksMCP(c.Kind) || cfg.Tools.Empty() || cfg.Agent.Tools == "none" {
@@ -92,7 +92,7 @@ func (c *local) describeLimits(workDir string) string {
 	line := c.Name + " uses " + cmp.Or(serve.List(inside), "the director's tools") + " through the tool queues"
 	r, err := runner.New(c.Kind, runner.Options{ExtraArgs: cfg.Agent.Args})
 	if err != nil {
-		return line // the agent itself says why it cannot start
+		return line // the agent itself reports why it cannot start
 	}
 	own, err := r.OwnServers(homeOf(cfg.Agent), workDir, os.Environ())
 	for _, s := range own {
@@ -104,7 +104,7 @@ func (c *local) describeLimits(workDir string) string {
 		line += "; its own " + serve.List(outside) + " stays outside them"
 	}
 	if err != nil {
-		line += fmt.Sprintf("; what else it starts by itself is not known: %v", err)
+		line += fmt.Sprintf("; which others it starts itself is not known: %v", err)
 	}
 	return line
 }
@@ -142,12 +142,11 @@ func llmTools(tools string) string {
 // llmKeys are the variables that have the key of a provider, for kind llm.
 var llmKeys = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
-// defaultPermission is what the runners use by default: the safest mode that works
-// unattended.
+// defaultPermission has the default modes of the runners: the safest that work unattended.
 var defaultPermission = map[string]string{"claude": "acceptEdits", "codex": "workspace-write", "opencode": "ask (what its configuration would ask about is refused)"}
 
-// permissions are what a coding CLI may do without asking, as far as the configuration
-// of its agent says.
+// permissions describes what a coding CLI may do without asking, as far as its agent's
+// configuration says.
 func permissions(a config.Agent) string {
 	text := "permission mode " + cmp.Or(a.PermissionMode, defaultPermission[a.Kind])
 	var flags []string // without their values, which may be secrets
@@ -162,18 +161,18 @@ func permissions(a config.Agent) string {
 	return text
 }
 
-// homeOf is the home folder of an agent; "": the environment does not say.
+// homeOf is the home folder of an agent; "" if the environment has none.
 func homeOf(a config.Agent) string {
 	home, _ := os.UserHomeDir()
 	return cmp.Or(a.Home, home)
 }
 
-// loginOf is whose account the CLI of an agent spends.
+// loginOf returns the login whose account an agent's CLI uses.
 func loginOf(ctx context.Context, a config.Agent, found runner.DetectedCLI) runner.Login {
 	return runner.LoginOf(ctx, a.Kind, found.Path, homeOf(a), os.Environ())
 }
 
-// Examine is what doctor says of the coding CLIs that signalbox up would start: those on
+// Examine returns doctor's checks of the coding CLIs that signalbox up would start: those on
 // PATH, and those with options in the configuration.
 func Examine(ctx context.Context, cfg config.Config) []api.Check {
 	found := runner.OnPath()

@@ -57,8 +57,8 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Up) er
 	return serve.UnlessStopped(ctx, err)
 }
 
-// Command is how this program is called in another terminal: by its name if that is on
-// PATH, else as it was called itself. The PATH that npx sets is only for its programs.
+// Command is the command for this program in another terminal: its name if that is on PATH,
+// else the way in which it was called. The PATH that npx sets is only for its own programs.
 func Command(arg0 string, look func(string) (string, error)) string {
 	const name = "signalbox"
 	if os.Getenv("npm_command") == "exec" {
@@ -67,7 +67,7 @@ func Command(arg0 string, look func(string) (string, error)) string {
 	if _, err := look(name); err == nil {
 		return name
 	}
-	if strings.Contains(filepath.ToSlash(arg0), "/go-build") { // by go run, whose binary goes with it
+	if strings.Contains(filepath.ToSlash(arg0), "/go-build") { // go run removes its binary when it ends
 		return "go run ./cmd/" + name
 	}
 	return arg0
@@ -76,14 +76,14 @@ func Command(arg0 string, look func(string) (string, error)) string {
 // local is an agent of up.
 type local struct {
 	*child.Child
-	found   runner.DetectedCLI // CLI; the zero Found: another kind of agent
-	version string             // of the CLI, once it is started
+	found   runner.DetectedCLI // the CLI; zero for other kinds of agents
+	version string             // version of the CLI, set after the start
 	login   runner.Login       // likewise
 }
 
-// choose makes an agent for each kind asked for; for nil, the one of the configuration,
-// else one for each kind that has options there and for each coding CLI on PATH, else
-// the demo agent.
+// choose makes an agent for each of kinds. If kinds is nil, it makes the agent of the
+// configuration, else one for each kind that has options there and for each coding CLI on
+// PATH, else the demo agent.
 func choose(d *director.Director, kinds []string) []*local {
 	found := runner.OnPath()
 	if kinds == nil && d.Config.Agent.Kind != "" {
@@ -111,11 +111,11 @@ func choose(d *director.Director, kinds []string) []*local {
 	return agents
 }
 
-// start starts agents and returns those that run. One that fails is reported and left
-// out, and does not affect the others; it is an error if all fail.
+// start starts agents and returns those that run. It reports agents that fail and leaves
+// them out; it is an error if all fail.
 func start(ctx context.Context, d *director.Director, agents []*local) (running []*local, err error) {
 	children := make([]*child.Child, len(agents))
-	var questions sync.WaitGroup // to the CLIs, which take seconds to answer
+	var questions sync.WaitGroup // queries of the CLIs, which take seconds
 	for i, a := range agents {
 		children[i] = a.Child
 		if a.found.Path != "" {
