@@ -58,7 +58,7 @@ func TestAnAccountAtItsLimitOnThePages(t *testing.T) {
 	p.showsIn(".head-line .state", "parked")
 	p.until("the task says until when it waits", `(() => {
 		const note = document.querySelector(".note.is-warn")?.textContent ?? "";
-		return note.includes("Waits for account claude-max until `+until+`") && note.includes("It goes on where it stopped.");
+		return note.includes("Waits for account claude-max until `+until+`") && note.includes("It continues where it stopped.");
 	})()`)
 	p.until("its timeline has the run and the wait", `[...document.querySelectorAll(".timeline-row > .cut")].map((r) => r.textContent).slice(-2).join() === "Run on writer,Parked"`)
 	p.goTo("/ui/capacity")

@@ -45,7 +45,7 @@ func TestKeyboardAlone(t *testing.T) {
 	made := strings.TrimPrefix(p.path(), "/ui/tasks/")
 	p.showsIn("h1", "sleep 10m, by hand")
 	p.noDialog()
-	p.keyUntil("c", "it asks", `e2e.text("dialog").includes("It leaves the line and is never started")`)
+	p.keyUntil("c", "it asks", `e2e.text("dialog").includes("It leaves the line and never starts")`)
 	p.keys(kb.Escape)
 	p.noDialog()
 	p.keyUntil("c", "it asks again", `e2e.text("dialog").includes("It leaves the line")`)
@@ -175,9 +175,9 @@ func TestLoginPage(t *testing.T) {
 	p.live()
 	p.showsIn(".top", "clerk")
 	// A user may not pause or release: the button is disabled, and says why.
-	p.until("what it may not do is off", `(() => { const b = e2e.find("button", "Pause everything…"); return b?.disabled && b.title.includes("You lack the right “admin”"); })()`)
+	p.until("what it may not do is off", `(() => { const b = e2e.find("button", "Pause everything…"); return b?.disabled && b.title.includes("You lack the scope “admin”"); })()`)
 	p.click(".agents button", "Actions for coder")
-	p.until("the menu too", `e2e.all("[role=menuitem]", "Force release…").every((b) => b.ariaDisabled === "true" && e2e.plain(b.innerText).includes("You lack the right")) && e2e.all("[role=menuitem]").length > 2`)
+	p.until("the menu too", `e2e.all("[role=menuitem]", "Force release…").every((b) => b.ariaDisabled === "true" && e2e.plain(b.innerText).includes("You lack the scope")) && e2e.all("[role=menuitem]").length > 2`)
 	p.click(".nav a", "Audit")
 	p.showsIn("main", "This is for admins")
 	// A user may submit, and is recorded as the submitter.

@@ -17,7 +17,7 @@ func TestNeedPauseAndDrain(t *testing.T) {
 	lane := `[aria-label="Agent coder"]`
 	p.click(lane+" button", "Actions for coder")
 	p.click("[role=menuitem]", "Pause…")
-	p.showsIn("dialog", "It finishes what it runs and takes nothing new")
+	p.showsIn("dialog", "It finishes its running tasks and takes no new ones")
 	p.fill("Reason", "the disk is being changed")
 	p.choose("How long", "15 minutes")
 	p.click("dialog button", "Pause")

@@ -25,7 +25,7 @@ exit 3`)
 	p := s.open("/ui/tasks/" + id)
 	gate.arrived()
 	p.showsIn(".output-box", "line 3000 of the build")
-	p.showsIn(".output-left", "earlier lines are left out")
+	p.showsIn(".output-left", "earlier lines are not shown")
 	if n := has[int](p, `document.querySelector(".output-box").childElementCount`); n > 2002 {
 		t.Errorf("%d lines are in the document", n)
 	}

@@ -43,7 +43,7 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	clerk.fill("New password", second)
 	clerk.fill("New password again", "something else of length")
 	clerk.click("dialog button", "Change it")
-	clerk.showsIn("dialog .wrong", "not the same")
+	clerk.showsIn("dialog .wrong", "The passwords differ")
 	clerk.fill("New password again", second)
 	clerk.click("dialog button", "Change it")
 	clerk.showsIn("dialog .wrong", "that is not your password")
@@ -63,7 +63,7 @@ func TestUsersAndTokensOnTheirPages(t *testing.T) {
 	p.click("button", "New token")
 	p.fill("Name", "ci")
 	p.click("dialog button", "Create token")
-	p.showsIn("dialog", "This is shown once")
+	p.showsIn("dialog", "This is shown only once")
 	secret := strings.TrimSpace(p.text("dialog .secret"))
 	if code, said := s.ask("GET", s.d.url+"/api/queue", "", "Authorization", "Bearer "+secret); code != 200 {
 		t.Errorf("the new token is not accepted: %d %s", code, said)

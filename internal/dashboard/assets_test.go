@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// own calls f with each file of ours below assets that has one of the endings.
+// own calls f with each file below assets, except vendor, that has one of the
+// endings.
 func own(t *testing.T, f func(name, text string), endings ...string) {
 	t.Helper()
 	n := 0
@@ -39,21 +40,21 @@ func own(t *testing.T, f func(name, text string), endings ...string) {
 	}
 }
 
-// What is not in a module cannot be reached by mistake. The policy stops most
-// of these in the browser; here they are stopped before they get there.
+// No module contains a function that turns text into markup or code. The policy
+// blocks most of them in the browser; this test finds them earlier.
 func TestNothingBecomesMarkup(t *testing.T) {
 	forbidden := regexp.MustCompile(`\binnerHTML\b|\bouterHTML\b|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|srcdoc|javascript:`)
 	own(t, func(name, text string) {
 		for i, line := range strings.Split(text, "\n") {
 			if found := forbidden.FindString(line); found != "" {
-				t.Errorf("%s:%d has %s: what agents and people wrote is shown as text nodes alone", name, i+1, found)
+				t.Errorf("%s:%d has %s: text from agents and people is shown only as text nodes", name, i+1, found)
 			}
 		}
 	}, ".js", ".html")
 }
 
-// The policy refuses style attributes and inline handlers; a style={{…}} is
-// set by script and is not one.
+// The policy refuses style attributes and inline handlers. style={{…}} is set by a
+// script and is allowed.
 func TestNothingInline(t *testing.T) {
 	style := regexp.MustCompile(`\sstyle=(["'][^"']|\$\{[^{])`)
 	handler := regexp.MustCompile(`\son[a-z]+=["']`)
@@ -66,8 +67,7 @@ func TestNothingInline(t *testing.T) {
 	}, ".js", ".html")
 }
 
-// Each page that is named has its module and its style, and nothing is asked of
-// other hosts.
+// Each named page has its module and its style, and no file refers to other hosts.
 func TestPagesAreWhole(t *testing.T) {
 	b, err := os.ReadFile("assets/shell/pages.js")
 	if err != nil {
@@ -94,8 +94,8 @@ func TestPagesAreWhole(t *testing.T) {
 	}, ".js", ".css", ".html")
 }
 
-// Every relative import leads to a file: there is no build step that would say
-// so.
+// Every relative import leads to a file: there is no build step that would check
+// it.
 func TestImportsLeadSomewhere(t *testing.T) {
 	from := regexp.MustCompile(`(?m)(?:^(?:import|export)\b[^;"']*?|\bimport\(|new URL\()["'](\.[^"']+)["']`)
 	own(t, func(name, text string) {
@@ -108,8 +108,7 @@ func TestImportsLeadSomewhere(t *testing.T) {
 	}, ".js")
 }
 
-// A page that is read from the right is the mirror image of the others: no style names left
-// or right.
+// Pages work in right-to-left layouts: no style names left or right.
 func TestSidesAreLogical(t *testing.T) {
 	physical := regexp.MustCompile(`(?:margin|padding|border)-(?:left|right)\b|[{;\s](?:left|right):|(?:text-align|float|clear): *(?:left|right)\b`)
 	own(t, func(name, text string) {

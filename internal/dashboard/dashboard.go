@@ -1,13 +1,13 @@
-// Package dashboard has the pages: static files that read only the public
-// API. There is no build step: what is in assets is what is served.
+// Package dashboard serves the dashboard: static files that use only the public
+// API. There is no build step: the files in assets are served as they are.
 //
-// Every path below /ui/ is a page and gets the same document; its script looks
-// at the path. What the document is made of lies under /ui/assets/HASH/, where
-// HASH is taken from the content of all of it: such a file never changes, so a
-// browser keeps it and asks no more, and a new program has new addresses.
+// Every path below /ui/ gets the same document, whose script shows the page for
+// the path. All other files are under /ui/assets/HASH/, where HASH depends on the
+// content of all files. So a file at an address never changes, browsers may keep
+// it for ever, and a new version of the program has new addresses.
 //
-// What agents and people wrote reaches the pages only as JSON, and the document
-// only as text nodes. The policy that goes with each answer holds them to it.
+// Text from agents and people reaches the pages only as JSON, and the document
+// only as text nodes. The content security policy of each answer enforces that.
 package dashboard
 
 import (
@@ -21,22 +21,22 @@ const (
 	assetsRoot = root + "assets/"
 )
 
-// Policy is the content security policy of the pages. Nothing inline runs or
-// styles, nothing comes from elsewhere, and no text becomes markup or code.
-// The one policy of trusted types lets two addresses of ours be scripts: the
-// worker that all tabs share, and the chart's library (assets/lib/trusted.js).
+// Policy is the content security policy of the pages. It forbids inline scripts and
+// styles, content from other hosts, and text that becomes markup or code. The only
+// trusted types policy allows a few script addresses: the worker that all tabs
+// share, the chart library and the parts of Prism (assets/lib/trusted.js).
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types signalbox"
 
-// pages answers for all below root.
+// pages is the handler for all paths below root.
 type pages struct {
-	// load returns the assets, by path as it is asked for, and the document. The
-	// first who asks for a page waits for it, not the start of a director.
+	// load returns the assets by request path, and the document. It runs at the first
+	// request, so that it does not delay the start of a director.
 	load func() (assets map[string]*file, index *file)
 }
 
-// New returns the handler of /ui/ and all below it.
+// New returns the handler of /ui/ and all paths below it.
 func New() http.Handler { return &pages{load: sync.OnceValues(load)} }
 
 func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,13 +53,13 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	assets, index := p.load()
 	if !strings.HasPrefix(r.URL.Path, assetsRoot) {
-		h.Set("Cache-Control", "no-cache") // asked for each time, answered 304 as long as it is the same
+		h.Set("Cache-Control", "no-cache") // revalidated each time; 304 if unchanged
 		index.serve(w, r)
 		return
 	}
 	f, ok := assets[r.URL.Path]
 	if !ok {
-		h.Set("Cache-Control", "no-store") // another version's: this director may be that version tomorrow
+		h.Set("Cache-Control", "no-store") // an address of another version, which this director may become
 		http.Error(w, "there is no such file; the page that asks is perhaps of another version: load it anew", http.StatusNotFound)
 		return
 	}

@@ -16,7 +16,7 @@ import (
 
 var pages = sync.OnceValue(dashboard.New)
 
-// ask sends a request to the pages; headers come in pairs.
+// ask sends a request to the pages; headers are pairs of name and value.
 func ask(t *testing.T, method, target string, headers ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
@@ -37,7 +37,7 @@ func text(t *testing.T, body io.Reader) string {
 	return string(b)
 }
 
-// asset is the address of an asset, as the document names it.
+// asset returns the address of an asset from the document.
 func asset(t *testing.T, name string) string {
 	t.Helper()
 	document := text(t, ask(t, "GET", "/ui/").Body)
@@ -64,8 +64,8 @@ func TestEveryPathIsThePage(t *testing.T) {
 	}
 }
 
-// All that the document names is there, and the modules that the first one
-// needs are named.
+// All files that the document names exist, and it names all modules that the first one
+// imports.
 func TestTheDocumentNamesWhatIsThere(t *testing.T) {
 	preloads := 0
 	for _, address := range namedBy(t, "/ui/") {
@@ -176,8 +176,8 @@ func TestHeadAndOtherMethods(t *testing.T) {
 	}
 }
 
-// The policy is what keeps an agent's output from becoming code, whatever
-// mistake a page makes. It also goes with the worker's script, which it binds.
+// The policy keeps an agent's output from becoming code, whatever mistake a page makes. It
+// is also sent with the worker's script, to which it applies.
 func TestPolicy(t *testing.T) {
 	for _, target := range []string{"/ui/", asset(t, "worker.js"), "/ui/assets/none.js"} {
 		h := ask(t, "GET", target).Header
@@ -199,8 +199,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// The first page is under 150 KB over the wire: the document, its styles, all
-// modules that the frame and the page Now import, the worker and the chart.
+// The first page takes less than 150 KB over the wire: the document, its styles, all
+// modules that the frame and the page Now import, the worker and the chart library.
 func TestFirstPageIsSmall(t *testing.T) {
 	const most = 150_000
 	seen := map[string]bool{}
@@ -219,8 +219,8 @@ func TestFirstPageIsSmall(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)^(?:import|export)\b[^;"']*?["'](\.[^"']+)["']`)
 
-// sizeOfAll is the size of an asset and of all modules that it imports, each
-// counted once.
+// sizeOfAll is the size of an asset and of all modules that it imports, each counted
+// once.
 func sizeOfAll(t *testing.T, address string, seen map[string]bool) int {
 	t.Helper()
 	if seen[address] {
@@ -236,7 +236,7 @@ func sizeOfAll(t *testing.T, address string, seen map[string]bool) int {
 	return sum
 }
 
-// size is what an answer takes over the wire, with 700 bytes for its headers.
+// size is the size of an answer over the wire, with 700 bytes for its headers.
 func size(t *testing.T, address string) int {
 	t.Helper()
 	a := ask(t, "GET", address, "Accept-Encoding", "gzip")

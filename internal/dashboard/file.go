@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// file is one file as it goes out. It is compressed when it is first asked for
-// so: all of them together take longer than the rest of a director's start.
+// file is a served file. It is compressed at the first request that accepts gzip:
+// compressing all files would take longer than the rest of a director's start.
 type file struct {
 	media string
 	plain body
-	gzip  func() body // without bytes where it would be no smaller
+	gzip  func() body // no bytes if it would not be smaller
 }
 
 type body struct {
@@ -50,7 +50,7 @@ func compress(content []byte) []byte {
 		err = z.Close()
 	}
 	if err != nil {
-		return content // a buffer refuses nothing: without gzip it goes out as it is
+		return content // cannot happen with a buffer; served uncompressed
 	}
 	return b.Bytes()
 }
@@ -76,12 +76,12 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Length", strconv.Itoa(len(b.bytes)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		w.Write(b.bytes) // an error here is the reader's: it went away
+		w.Write(b.bytes) // an error means that the client is gone
 	}
 }
 
-// takesGzip reads Accept-Encoding as far as it matters: gzip, or all, unless
-// with the weight 0.
+// takesGzip reports whether Accept-Encoding has gzip or *, with a weight other
+// than 0.
 func takesGzip(accept string) bool {
 	all := false
 	for _, part := range strings.Split(accept, ",") {
@@ -98,7 +98,7 @@ func takesGzip(accept string) bool {
 	return all
 }
 
-// knows reports whether If-None-Match names a tag.
+// knows reports whether If-None-Match has a tag.
 func knows(header, tag string) bool {
 	for _, t := range strings.Split(header, ",") {
 		t = strings.TrimPrefix(strings.TrimSpace(t), "W/")

@@ -17,15 +17,15 @@ import (
 //go:embed all:assets
 var embedded embed.FS
 
-// What index.html has in place of what is only known here.
+// Placeholders in index.html.
 const (
 	baseMark    = "ASSETS"           // path of the assets, with their hash
-	preloadMark = "<!-- PRELOAD -->" // the modules that the first one needs
+	preloadMark = "<!-- PRELOAD -->" // the modules that the first one imports
 	firstModule = "main.js"
 )
 
-// mediaTypes are those of all that is served; a file of another kind, such as
-// a README, is not.
+// mediaTypes has the types of served files; others, such as the README, are not
+// served.
 var mediaTypes = map[string]string{
 	".js":    "text/javascript; charset=utf-8",
 	".mjs":   "text/javascript; charset=utf-8",
@@ -35,8 +35,8 @@ var mediaTypes = map[string]string{
 	".txt":   "text/plain; charset=utf-8",
 }
 
-// load reads what is embedded. A file that cannot be read there means that the
-// program itself is broken.
+// load reads the embedded files. It panics if one cannot be read: then the program
+// itself is broken.
 func load() (assets map[string]*file, index *file) {
 	content := read()
 	base := assetsRoot + hashOf(content)
@@ -49,8 +49,8 @@ func load() (assets map[string]*file, index *file) {
 	return assets, newFile("text/html; charset=utf-8", indexPage(content, base))
 }
 
-// read returns all files by their path below assets. A licence has no ending
-// of its own and gets one, so that it can be read where the code is served.
+// read returns all files by their path below assets. Licences get an extension, so
+// that they are served with the code.
 func read() map[string][]byte {
 	content := map[string][]byte{}
 	err := fs.WalkDir(embedded, "assets", func(name string, d fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func read() map[string][]byte {
 	return content
 }
 
-// hashOf is the same for the same files, whatever their order.
+// hashOf returns a hash of the files that does not depend on their order.
 func hashOf(content map[string][]byte) string {
 	sum := sha256.New()
 	for _, name := range sorted(content) {
@@ -83,9 +83,8 @@ func hashOf(content map[string][]byte) string {
 
 func sorted(content map[string][]byte) []string { return slices.Sorted(maps.Keys(content)) }
 
-// indexPage fills in index.html. The browser is told at once of all modules
-// that the first one imports, so that it need not find them one after the
-// other.
+// indexPage fills in index.html. It lists all modules that the first one imports, so
+// that the browser loads them at once instead of one after another.
 func indexPage(content map[string][]byte, base string) []byte {
 	var preload strings.Builder
 	for _, name := range modules(content, firstModule) {
@@ -95,11 +94,10 @@ func indexPage(content map[string][]byte, base string) []byte {
 	return bytes.Replace(page, []byte(preloadMark+"\n"), []byte(preload.String()), 1)
 }
 
-// staticImport finds what a module needs before it runs; import() is for
-// later.
+// staticImport matches the static imports of a module, not import().
 var staticImport = regexp.MustCompile(`(?m)^(?:import|export)\b[^;"']*?["'](\.[^"']+)["']`)
 
-// modules lists a module and all that it imports, itself first.
+// modules lists a module and everything that it imports, itself first.
 func modules(content map[string][]byte, first string) []string {
 	found := []string{first}
 	for i := 0; i < len(found); i++ {

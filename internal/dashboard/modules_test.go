@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestModules runs the tests of the modules that need no browser.
+// TestModules runs the tests of modules that need no browser.
 func TestModules(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestModules(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a module that waits for something would wait for ever
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // stops a module that waits for ever
 	defer cancel()
 	out, err := exec.CommandContext(ctx, node, append([]string{"--test", "--test-force-exit"}, files...)...).CombinedOutput()
 	if err != nil {

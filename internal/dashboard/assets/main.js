@@ -1,5 +1,5 @@
-// The frame around all pages: header, keys, notes, dialogs; and the page that
-// the path names, fetched when it is first asked for.
+// The frame around all pages: header, keys, notes and dialogs. It loads the page
+// for the path on first use.
 import { html, render, useEffect, useErrorBoundary, useState, useStore, cx } from "./lib/dom.js";
 import { attention, connect, link, togglePause, useAge } from "./lib/live.js";
 import { go, useRoute } from "./lib/router.js";
@@ -26,17 +26,17 @@ const useShellKeys = () => useKeys({
   "g l": ["Audit log", () => go("/ui/audit")],
   "/": ["search", () => find()],
   n: ["new task", () => newTask()],
-  p: ["hold the page, or let it go on", () => togglePause()],
+  p: ["hold or resume the page", () => togglePause()],
   t: ["light or dark", toggleTheme],
   "?": ["these keys", openHelp],
 }, "Everywhere");
 
-// Page shows the page of the path. What it throws ends it alone, not the frame.
+// Page shows the page of the path. Its errors do not affect the frame.
 const Page = () => {
   const route = useRoute();
   const [shown, setShown] = useState({ name: "", View: null, error: null });
   useEffect(() => {
-    let left = false; // one that comes after the next was asked for is not shown
+    let left = false; // another page was requested meanwhile
     const show = (View, error) => { if (!left) setShown({ name: route.name, View, error }); };
     loadPage(route.name).then((View) => show(View, null), (error) => show(null, error));
     return () => { left = true; };
@@ -46,15 +46,15 @@ const Page = () => {
   return html`<${Guarded} key=${route.path} View=${shown.View} route=${route} />`;
 };
 
-const lost = (error) => ({ message: "The director does not have it, or does not answer", hint: "Perhaps it was replaced by another version: load the page anew", code: error.name });
+const lost = (error) => ({ message: "The director does not have it, or does not answer", hint: "Another version may have replaced it: reload the page", code: error.name });
 
 const Guarded = ({ View, route }) => {
   const [error, reset] = useErrorBoundary((cause) => console.error(cause));
-  if (error) return html`<${ErrorBox} title="This page has a fault" error=${{ message: error.message, hint: "The rest of the pages go on", code: error.name }} retry=${reset} />`;
+  if (error) return html`<${ErrorBox} title="This page has a fault" error=${{ message: error.message, hint: "The other pages still work", code: error.name }} retry=${reset} />`;
   return html`<${View} ...${route.params} query=${route.query} />`;
 };
 
-// useTitle says in the tab whether a person is needed.
+// useTitle shows in the tab whether a person is needed.
 const useTitle = () => {
   const { name } = useRoute(), needs = useStore(attention), { state } = useAge(), about = useStore(subject);
   useEffect(() => {
@@ -78,8 +78,8 @@ const App = () => {
   </div>`;
 };
 
-const askWho = () => loadMe().catch(() => {}); // without it the pages are read only, and the banner says why
-let away = false; // the stream was; who logs out ends it
+const askWho = () => loadMe().catch(() => {}); // without it the pages are read-only; the banner says why
+let away = false; // the stream was lost
 link.watch(({ state }) => {
   if (state === "open" && away) askWho();
   away = state !== "open" && state !== "opening";

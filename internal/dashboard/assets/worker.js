@@ -1,6 +1,6 @@
-// The worker that all tabs of a browser share. It holds one live stream:
-// HTTP/1.1 allows six connections to a host, and with a stream for each tab the
-// seventh would hang.
+// The worker that all tabs of a browser share. It holds one live stream: HTTP/1.1
+// allows six connections per host, so with a stream for each tab the seventh would
+// hang.
 import { openFeed } from "./lib/feed.js";
 import { loginKey, useLoginKey } from "./lib/login.js";
 
@@ -11,8 +11,8 @@ const tellAll = (message) => {
   for (const port of ports) port.postMessage(message);
 };
 
-// join shows a tab what there is; from then on it hears what the others hear. A
-// tab that comes after a logout has logged in: it must not hear of that.
+// join sends a tab the present state; then it gets the same messages as the others. A
+// tab that joins after a logout has logged in, so it must not get the old state.
 const join = (port, key) => {
   ports.add(port);
   const another = key !== loginKey();
@@ -26,7 +26,7 @@ const join = (port, key) => {
   port.postMessage(feed.state);
 };
 
-// leave ends the stream when nobody reads.
+// leave ends the stream when no tab is left.
 const leave = (port) => {
   ports.delete(port);
   if (ports.size > 0 || !feed) return;

@@ -1,9 +1,9 @@
-// What the pages say of accounts and of tasks that were parked.
+// Tests of the texts about accounts and parked tasks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { apply, emptyBoard, isWaiting } from "../assets/lib/board.js";
 
-// The clock of the pages ticks for ever; here nobody waits for it.
+// The clock of the pages ticks for ever; it must not keep the test running.
 const tick = globalThis.setInterval;
 globalThis.setInterval = (...args) => tick(...args).unref();
 globalThis.document = { addEventListener() {}, hidden: true };
@@ -35,7 +35,7 @@ test("the board keeps accounts by name", () => {
 test("an account says what it lets through, until when and why", () => {
   const a = { state: "closed", until: later, window: "five_hour", reason: "You've hit your limit", source: "event" };
   assert.equal(stateText(a, now), `closed until ${clock(later, now)} (in 12m 05s)`);
-  assert.equal(whyText(a, now), `Closed until ${clock(later, now)} (in 12m 05s): five_hour · You've hit your limit · as its agent said`);
+  assert.equal(whyText(a, now), `Closed until ${clock(later, now)} (in 12m 05s): five_hour · You've hit your limit · as its agent reported`);
   assert.equal(whyText({ state: "closed", source: "ann" }, now), "Closed until someone opens it: by ann");
   assert.equal(whyText({ state: "signed_out" }, now), "Signed out, a person must log in");
   assert.equal(stateText({ state: "trying" }, now), "being tried, one task goes first");

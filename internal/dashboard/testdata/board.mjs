@@ -1,4 +1,4 @@
-// The board and the reader of events, away from a browser. Run by
+// Tests of the board and the reader of events, without a browser. Run by
 // modules_test.go.
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Tests of lib/complete.js: what may stand where one types in a query.
+// Tests of lib/complete.js: completion in a query.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { complete, unfinished } from "../assets/lib/complete.js";
@@ -9,7 +9,7 @@ const keys = [
 ];
 const more = (key) => ({ agent: ["coder", "code reviewer", "writer", "coder"], source: [["cli", "the command line"]] }[key] ?? []);
 
-// after is the query after the first option that begins so was taken, | the caret.
+// after is the query after accepting the first option with this beginning; | is the caret.
 const after = (marked, option) => {
   const caret = marked.indexOf("|"), text = marked.replace("|", "");
   const found = complete(text, caret, keys, more), one = found.options.find((o) => o.text.startsWith(option));

@@ -1,4 +1,4 @@
-// The feed, with a director that the test plays.
+// Tests of the feed, with a fake director.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openFeed } from "../assets/lib/feed.js";
@@ -42,7 +42,7 @@ test("an answer that comes after the end is told to nobody", async () => {
   const heard = [];
   const feed = openFeed((message) => heard.push(message));
   await reading;
-  feed.close(); // somebody logs in meanwhile, and has a feed of their own
+  feed.close(); // another user logs in meanwhile, with another feed
   body({ error: "unauthorized" });
   await new Promise((done) => setTimeout(done));
   assert.deepEqual(heard, []);

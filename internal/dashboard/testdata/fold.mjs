@@ -1,4 +1,4 @@
-// Tests of lib/fold.js: equal failures that stand together.
+// Tests of lib/fold.js: folding of equal adjacent failures.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fold } from "../assets/lib/fold.js";

@@ -1,4 +1,4 @@
-// Tests of parts/lines.js: what a program prints, as lines of plain text.
+// Tests of parts/lines.js: the output of a program as lines of plain text.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -45,7 +45,7 @@ test("256 colours and RGB become the nearest of sixteen", () => {
     91: "sgr-i9", 107: "sgr-p7", "38;5;196": "sgr-i1", "38;5;210": "sgr-i9", "38;5;22": "sgr-i2", "38;5;11": "sgr-i11", "38;5;240": "sgr-i8", "48;5;17": "sgr-p4", "38;2;200;30;30": "sgr-i1",
     "38:2::0:0:200": "sgr-i4", "38:2:0:200:200": "sgr-i6", "48:5:201": "sgr-p5", "38;2;255;255;255": "sgr-i15", "38;2;0;0;0": "sgr-i0", "1;38;5;1;4": "sgr-i1 sgr-bold sgr-line-under",
     "58;2;255;0;0;1": "sgr-bold", "4:3": "sgr-line-under", "4:0": "",
-    // What makes no sense changes nothing.
+    // Invalid parameters change nothing.
     "38": "", "38;5": "", "38;5;256": "", "38;5;-1": "", "38;2;1;2": "", "38;2;999;0;0": "", "38;9;1": "sgr-bold", "999": "", ":": "", "38:2:": "", "5;8;6": "", "constructor": "",
   })) assert.equal(one(params), name, params);
 });
@@ -65,7 +65,7 @@ test("hostile colours cost little and end", () => {
   assert.ok(performance.now() - began < 5000);
 });
 
-// contrast is that of two colours by WCAG 2.
+// contrast is the contrast of two colours by WCAG 2.
 const contrast = (a, b) => {
   const light = (colour) => {
     const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16) / 255).map((c) => (c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4));

@@ -1,4 +1,4 @@
-// Who looks at the pages, with a director that the test plays.
+// Tests of the user of the pages, with a fake director.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

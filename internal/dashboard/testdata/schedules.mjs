@@ -1,8 +1,8 @@
-// Tests of pages/schedule-words.js: the words of schedules.
+// Tests of pages/schedule-words.js: texts about schedules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-// The clock of the pages ticks for ever; here nobody waits for it.
+// The clock of the pages ticks for ever; it must not keep the test running.
 const tick = globalThis.setInterval;
 globalThis.setInterval = (...args) => tick(...args).unref();
 globalThis.document = { addEventListener() {}, hidden: true };
@@ -10,9 +10,9 @@ const { failedInARow, inZone, markOf, outcomeText, tally } = await import("../as
 
 test("outcomes are said in words, and counted", () => {
   const runs = [{ outcome: "queued", status: "completed" }, { outcome: "skipped_queue_full", status: "failed" }, { outcome: "queued", status: "completed" }];
-  assert.equal(tally(runs), "2 completed; 1 left out: the queue was full");
+  assert.equal(tally(runs), "2 completed; 1 skipped: the queue was full");
   assert.equal(outcomeText({ outcome: "skipped_error", status: "failed", error: "no such agent" }), "not submitted: no such agent");
-  assert.equal(outcomeText({ outcome: "skipped_missed", status: "skipped", missed: 3 }), "left out: its time had passed, 3 before it left out");
+  assert.equal(outcomeText({ outcome: "skipped_missed", status: "skipped", missed: 3 }), "skipped: its time had passed, 3 before it skipped");
 });
 
 test("a schedule fails while its newest tasks do", () => {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import vm from "node:vm";
 import { languageOf, order, pieces } from "../assets/parts/syntax.js";
 
-// of is the syntax of a language, fetched as a page does.
+// of loads the syntax of a language as a page does.
 const of = (language) => {
   const page = { Prism: { manual: true } };
   page.window = page.self = page;

@@ -1,4 +1,4 @@
-// What the pages say of worktrees, and what they ask for.
+// Tests of the texts and requests for worktrees.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { discardPath, lostOf, sizeText, stateText, toneOf } from "../assets/parts/workspace-words.js";

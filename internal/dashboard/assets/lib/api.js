@@ -1,11 +1,10 @@
-// The director's HTTP API. Whoever is not logged in is led to the login page;
-// all else that goes wrong is thrown as a Refused, with the director's own
-// words.
+// The director's HTTP API. Without a login it leads to the login page; all
+// other errors are thrown as Refused, with the director's message.
 import { keepLogin, loginHeaders } from "./login.js";
 import { plain, readEvents } from "./sse.js";
 
-// Refused is an answer that is not a success. code "unreachable" is ours: no
-// answer came at all.
+// Refused is an unsuccessful answer. The code "unreachable" is set here: there
+// was no answer.
 export class Refused extends Error {
   constructor(fields) {
     super(fields.message);
@@ -15,7 +14,7 @@ export class Refused extends Error {
 
 const unreachable = () => new Refused({
   code: "unreachable", retryable: true, message: "The director does not answer",
-  hint: "It may be restarting. See whether it runs: signalbox status",
+  hint: "It may be restarting. Check it with: signalbox status",
 });
 
 // refused reads the director's error from an answer.
@@ -29,16 +28,16 @@ const refused = async (answer) => {
   });
 };
 
-// toLogin leaves for the login page, which leads back here.
+// toLogin goes to the login page, which leads back here.
 export const toLogin = () => {
   location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search + location.hash));
 };
 
-// changing is the change of the password that is under way: it ends the login that other
-// requests have shown, and brings another one.
+// changing is a password change in progress: it replaces the login that other
+// requests used.
 let changing = null;
 
-// passwordChange resolves when no change of the password is under way.
+// passwordChange resolves when no password change is in progress.
 export const passwordChange = async () => { await changing?.catch(() => null); };
 
 const ask = async (path, options = {}) => {
@@ -61,7 +60,7 @@ const ask = async (path, options = {}) => {
 
 const passwordPath = "/api/me/password";
 
-// changePassword resolves once the new login is kept.
+// changePassword resolves once the new login is stored.
 export const changePassword = async (password, next) => {
   changing = post(passwordPath, { password, new_password: next }).then((login) => keepLogin(login.key));
   try {
@@ -83,7 +82,7 @@ const send = (method) => async (path, body, { headers = {}, signal } = {}) => {
 };
 
 export const get = async (path, { signal } = {}) => read(await ask(path, { signal }));
-// file is an answer that is no JSON: {blob, headers}.
+// file reads an answer that is not JSON: {blob, headers}.
 export const file = async (path) => {
   const answer = await ask(path);
   return { blob: await answer.blob(), headers: answer.headers };
@@ -93,17 +92,16 @@ export const put = send("PUT");
 export const patch = send("PATCH");
 export const del = send("DELETE");
 
-// query makes the part of an address after the ?, without what is empty.
+// query returns the part of an address after the ?, without empty values.
 export const query = (values) => {
   const set = Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== "");
   return set.length ? "?" + new URLSearchParams(set) : "";
 };
 
 // stream reads server-sent events of a path: onEvent gets {event, id, data}
-// with data parsed. It comes back by itself after a break, from the last id
-// seen; onState hears "open", "waiting" (and why) and "ended" (the answer says
-// that there is nothing to come back for). Return false from onEvent to end
-// it. The result ends it too.
+// with parsed data. After a break it reconnects from the last id. onState gets
+// "open", "waiting" (with the error) and "ended" (reconnecting is useless).
+// onEvent returns false to end the stream; so does calling the result.
 export const stream = (path, onEvent, onState = () => {}) => {
   const over = new AbortController();
   let last = "";
@@ -134,6 +132,6 @@ export const stream = (path, onEvent, onState = () => {}) => {
   return () => over.abort();
 };
 
-// newKey is an idempotency key: the same request sent twice with it makes one
-// task. crypto.randomUUID is only there on secure origins.
+// newKey returns an idempotency key: a request sent twice with it makes one
+// task. crypto.randomUUID exists only on secure origins.
 export const newKey = () => "ui-" + [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");

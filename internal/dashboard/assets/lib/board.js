@@ -1,6 +1,6 @@
-// The board is what the live stream has told so far. Pure functions, used by
-// the worker that holds the stream and by the pages: an update makes a new
-// board, and what did not change in it is the same object as before.
+// The board is the state from the live stream. Pure functions, used by the worker
+// that holds the stream and by the pages. An update makes a new board; objects
+// that did not change stay the same.
 
 export const emptyBoard = () => ({
   ready: false, revision: 0, at: "", epoch: "", totals: null, health: null,
@@ -11,15 +11,15 @@ export const emptyBoard = () => ({
 const keys = { agents: "name", queues: "name", capacity: "name", accounts: "name", tasks: "queue_id", schedules: "id" };
 const goneKinds = { agent: "agents", queue: "queues", capacity: "capacity", account: "accounts", schedule: "schedules", task: "tasks" };
 const pressureSpan = 30 * 60 * 1000;
-// An ended task stays a moment, so that a page can say how it ended; the board
-// itself holds what is in flight.
+// Ended tasks stay for a while, so that a page can show how they ended; else the
+// board has only what is in flight.
 const maxEnded = 500;
 const ended = new Set(["completed", "failed", "cancelled", "timeout"]);
 export const isEnded = (state) => ended.has(state);
-// isWaiting: it is in its line, at its place or parked at a gate.
+// isWaiting: the task is in line, or parked at a gate.
 export const isWaiting = (state) => state === "pending" || state === "parked";
 
-// apply returns the board after an event of the stream: its name and data.
+// apply returns the board after an event, given by its name and data.
 export const apply = (board, event, data) => {
   switch (event) {
     case "snapshot":
@@ -62,7 +62,7 @@ const remove = (board, gone) => {
   board[kind].delete(key);
 };
 
-// prune drops the ended tasks that came first, once there are many.
+// prune drops the oldest ended tasks if there are many.
 const prune = (tasks) => {
   const over = [...tasks.values()].filter((t) => isEnded(t.state));
   if (over.length <= maxEnded) return tasks;

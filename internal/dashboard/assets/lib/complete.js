@@ -1,11 +1,11 @@
-// Completion of a query: what may stand where one types. Pure functions; the keys
-// and their values are the director's (GET /api/search/keys).
+// Completion of a query at the caret. Pure functions; the keys and their values
+// come from the director (GET /api/search/keys).
 
 const most = 12; // options at once
 
-// complete looks at the word before the caret. keys are {key, text, values, examples};
-// more(key) are further values, texts or [text, note]. The answer has options {text, note},
-// which take the place of text from from to to.
+// complete completes the word before the caret. keys are {key, text, values, examples};
+// more(key) returns additional values, texts or [text, note]. The result has options
+// {text, note}, which replace the text between from and to.
 export const complete = (text, caret, keys, more) => {
   const begin = wordBegin(text, caret), from = begin + (text[begin] === "-" ? 1 : 0);
   const word = text.slice(from, caret), colon = word.indexOf(":");
@@ -29,8 +29,8 @@ export const complete = (text, caret, keys, more) => {
 
 const none = { from: 0, to: 0, word: "", options: [] };
 
-// wordBegin is where the word begins that a place in a query belongs to: blanks in quotes
-// do not end one.
+// wordBegin is the start of the word at a position of a query. Blanks in quotes do not end
+// a word.
 const wordBegin = (text, caret) => {
   let begin = 0, quoted = false;
   for (let i = 0; i < caret; i++) {
@@ -41,7 +41,7 @@ const wordBegin = (text, caret) => {
   return begin;
 };
 
-// splitValues parts values at the commas that are in no quotes.
+// splitValues splits values at commas outside of quotes.
 const splitValues = (text) => {
   const values = [""];
   let quoted = false;
@@ -55,8 +55,8 @@ const splitValues = (text) => {
 
 const plain = (value) => value.replace(/^"|"$/g, "").replace(/\\(["\\])/g, "$1");
 
-// bare is a value as a query has it: in quotes where it needs them.
+// bare quotes a value for a query if necessary.
 const bare = (value) => (/["\s,]/.test(value) ? `"${value.replace(/["\\]/g, "\\$&")}"` : value);
 
-// unfinished says that a value is still to come: such a query would only be refused.
+// unfinished reports that a value is missing: the director would refuse the query.
 export const unfinished = (text) => /[^\s"][:,]$/.test(text);

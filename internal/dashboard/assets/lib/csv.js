@@ -1,7 +1,7 @@
 // Tables as CSV (RFC 4180).
 
-// A spreadsheet takes a text that begins so for a formula, and runs it. A quote
-// before it makes it text.
+// Spreadsheets run texts that begin like this as formulas. A quote in front makes
+// them text.
 const formula = /^[=+\-@\t\r]/;
 
 const cell = (value) => {
@@ -10,5 +10,5 @@ const cell = (value) => {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
-// csv is a table with a head: names, and of each row what it has under them.
+// csv returns a table: a head with the names, then for each row its values of these names.
 export const csv = (names, rows) => [names, ...rows.map((row) => names.map((name) => row[name]))].map((line) => `${line.map(cell).join(",")}\r\n`).join("");

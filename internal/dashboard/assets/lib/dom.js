@@ -1,13 +1,12 @@
-// The one door to the vendored library: pages import from here, so that its
-// address stands in one place.
+// Pages import the vendored library from here, so that its address is in one place.
 import { h, html, render, Component, createContext, useState, useReducer, useEffect, useLayoutEffect, useRef, useMemo, useCallback, useContext, useErrorBoundary } from "../vendor/htm/standalone.module.js";
 
 export { h, html, render, Component, createContext, useState, useReducer, useEffect, useLayoutEffect, useRef, useMemo, useCallback, useContext, useErrorBoundary };
 
-// cx joins the names of classes that apply.
+// cx joins the class names that are not empty.
 export const cx = (...names) => names.filter(Boolean).join(" ");
 
-// useMedia is whether a media query applies now.
+// useMedia reports whether a media query matches.
 export const useMedia = (query) => {
   const media = useMemo(() => matchMedia(query), [query]);
   const [is, setIs] = useState(media.matches);
@@ -21,11 +20,11 @@ export const useMedia = (query) => {
 };
 
 let ids = 0;
-// useId is an id that no other element of the page has.
+// useId returns an id that is unique on the page.
 export const useId = () => useMemo(() => `id${++ids}`, []);
 
-// store is a value that parts of the page watch: get, set and watch, which
-// returns how to stop.
+// store is a value with watchers: get, set and watch, which returns a function
+// to stop.
 export const store = (value) => {
   const watchers = new Set();
   return {
@@ -42,7 +41,7 @@ export const store = (value) => {
   };
 };
 
-// useStore renders anew when select(value) is another one.
+// useStore renders again when select(value) changes.
 export const useStore = (from, select = (value) => value) => {
   const [, again] = useReducer((n) => n + 1, 0);
   const pick = useRef(select);
@@ -54,7 +53,7 @@ export const useStore = (from, select = (value) => value) => {
     const look = () => {
       if (!Object.is(pick.current(from.get()), last.current)) again();
     };
-    look(); // it may have changed between the first rendering and now
+    look(); // the value may have changed since the rendering
     return from.watch(look);
   }, [from]);
   return chosen;

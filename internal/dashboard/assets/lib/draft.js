@@ -1,6 +1,6 @@
-// A draft is what was typed, until it is sent or discarded: also over a press of Esc, a
-// login that is over and a reload, in this tab. draft(name) is {read, write}: what was kept,
-// undefined where nothing was; write(value) keeps it, of an empty value nothing.
+// A draft keeps what was typed in this tab until it is sent or discarded. It survives Esc,
+// an expired login and a reload. draft(name) is {read, write}: read returns undefined if
+// there is no draft; write(value) stores it, or removes it if value is empty.
 export const draft = (name) => {
   const key = `signalbox.draft ${name}`;
   return {

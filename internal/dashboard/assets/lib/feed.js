@@ -1,20 +1,20 @@
-// The feed holds one live stream and the board made of it. It runs in the
-// worker that all tabs share, or in the page where there is no such worker.
+// The feed holds one live stream and the board made from it. It runs in the
+// worker that all tabs share, or in the page if there is no shared worker.
 import { loginHeaders } from "./login.js";
 import { apply, emptyBoard } from "./board.js";
 import { readEvents } from "./sse.js";
 
-const firstWait = 250, longestWait = 2000; // ms between attempts: a director that is back is seen at once
+const firstWait = 250, longestWait = 2000; // ms between attempts
 
 // openFeed calls tell with messages for the pages:
-//   {type: "event", event, data}   an event of the stream, and the board has it already
-//   {type: "state", state, error}  open; broken: the stream ended, or an error came, and it is
-//                                  asked for again; refused: no answer; login: 401; denied: 403
+//   {type: "event", event, data}   an event of the stream, already applied to the board
+//   {type: "state", state, error}  open; broken: the stream ended or failed, and is retried;
+//                                  refused: no answer; login: 401; denied: 403
 export const openFeed = (tell) => {
   const over = new AbortController();
   const feed = { board: emptyBoard(), state: { type: "state", state: "opening" }, close: () => over.abort(), last: "" };
   const say = (state, error) => {
-    if (over.signal.aborted) return; // an answer that came at last, to whom was here before
+    if (over.signal.aborted) return; // a late answer for a previous login
     feed.state = { type: "state", state, error };
     tell(feed.state);
   };
@@ -34,7 +34,7 @@ const follow = async (feed, signal, say, tell) => {
         const body = await answer.json().catch(() => ({}));
         if (state !== "broken") {
           wait = longestWait;
-          forget(feed); // whoever comes next may be somebody else
+          forget(feed); // the next login may be another user
         }
         say(state, { code: body.error, message: body.message, request_id: body.request_id });
       } else {
@@ -45,7 +45,7 @@ const follow = async (feed, signal, say, tell) => {
       }
     } catch {
       if (signal.aborted) return;
-      say(answered ? "broken" : "refused"); // a stream cut short is asked for again before anybody is alarmed
+      say(answered ? "broken" : "refused"); // a cut stream is retried before it is reported
     }
     await new Promise((resume) => setTimeout(resume, wait));
     wait = Math.min(wait * 2, longestWait);

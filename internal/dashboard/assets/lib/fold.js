@@ -1,7 +1,7 @@
-// Equal failures that stand together in a list, folded into one entry.
+// Adjacent failures with the same cause in a list, folded into one entry.
 
-// fold returns the entries of a list: a task, or {cause, tasks} of two or more that failed
-// for the same cause. Those of a cause in open follow their entry.
+// fold returns the entries of a list: a task, or {cause, tasks} for two or more that failed
+// with the same cause. The tasks of causes in open follow their entry.
 export const fold = (tasks, open) => {
   const entries = [];
   for (let i = 0; i < tasks.length;) {

@@ -1,15 +1,15 @@
-// Nothing moves under the pointer. While somebody points at a list, has the
-// focus in it or has picked rows, its rows keep their places: what they say
-// goes on, what would move is counted and waits.
+// Rows do not move under the pointer. While the pointer or the focus is in a list, or
+// rows are picked, its rows keep their places. Their content is still updated; moves
+// are counted and wait.
 import { useRef, useState } from "./dom.js";
 
 // useHold takes the items in their newest order and returns
-//   items    in the order to show; one that is gone meanwhile stays, as {gone: true, item}
-//   changes  how many came, went or moved since
+//   items    {key, item, gone} in the order to show; removed ones stay, with gone: true
+//   changes  how many were added, removed or moved since
 //   release  shows the newest order
 //   props    for the element around the list
-// Each of items is {key, item, gone}. picked holds as pointing does. of is what the list is
-// of: another list is not held in the order of the one before.
+// picked holds like pointing. of identifies the list: another list does not keep the
+// order of the previous one.
 export const useHold = (list, keyOf, picked = false, of = "") => {
   const [pointed, setPointed] = useState(false);
   const order = useRef([]);
@@ -29,7 +29,7 @@ export const useHold = (list, keyOf, picked = false, of = "") => {
   return { items, changes: count(order.current, newest, byKey), held, release, props: propsOf(setPointed) };
 };
 
-// count is how many came, went, or stand elsewhere among those that stayed.
+// count is how many keys were added, removed, or moved relative to the others.
 const count = (order, newest, byKey) => {
   const before = new Set(order);
   const stayed = order.filter((key) => byKey.has(key));
@@ -41,7 +41,7 @@ const count = (order, newest, byKey) => {
 const propsOf = (setPointed) => ({
   onPointerEnter: (e) => { if (e.pointerType === "mouse") setPointed(true); },
   onPointerLeave: () => setPointed(false),
-  // A key's focus holds; that of a click, which stays behind, does not.
+  // Focus by keyboard holds; the focus that a click leaves does not.
   onfocusin: (e) => { if (e.target.matches(":focus-visible")) setPointed(true); },
   onfocusout: (e) => { if (!e.currentTarget.contains(e.relatedTarget)) setPointed(e.currentTarget.matches(":hover")); },
 });

@@ -1,24 +1,24 @@
-// The keys of the pages. A key is bound where it works, with the words of the
-// help; the last who bound it is asked first, so that a dialog goes before its
-// page. They can be switched off, for those whose own keys they would take.
+// The keys of the pages. A key is bound where it works, with its help text. The newest
+// binding is tried first, so that a dialog comes before its page. Users can switch the
+// keys off.
 import { useEffect, useRef } from "./dom.js";
 import { keysOn } from "./prefs.js";
 
 const bound = []; // {key, text, call, group}
 const pairWithin = 1000; // ms between the g and the letter after it
 let first = "", firstAt = 0;
-let taken = false; // the key that is down did something here
+let taken = false; // the pressed key was handled here
 
-// bind binds {key: [text, call]}; a call that returns false did nothing, and
-// the next is asked. A key may be two, as in "g n".
+// bind binds {key: [text, call]}. If a call returns false, the next binding is
+// tried. A key may be a pair such as "g n".
 export const bind = (keys, group = "This page") => {
   const mine = Object.entries(keys).map(([key, [text, call]]) => ({ key, text, call, group }));
   bound.push(...mine);
   return () => { for (const b of mine) bound.splice(bound.indexOf(b), 1); };
 };
 
-// useKeys binds as long as the component is there. The calls may change from
-// one rendering to the next.
+// useKeys binds while the component is mounted. The calls may change between
+// renderings.
 export const useKeys = (keys, group) => {
   const now = useRef(keys);
   now.current = keys;
@@ -27,7 +27,7 @@ export const useKeys = (keys, group) => {
     ([key, [text]]) => [key, [text, (e) => now.current[key]?.[1](e)]])), group), [names, group]);
 };
 
-// listed is what the help shows: [group, [[key, text]]].
+// listed is the content of the help: [group, [[key, text]]].
 export const listed = () => {
   const groups = new Map();
   for (const { key, text, group } of bound) {
@@ -57,6 +57,6 @@ const pressed = (e) => {
   if (bound.some((b) => b.key.startsWith(e.key + " "))) { first = e.key; firstAt = performance.now(); }
 };
 addEventListener("keydown", (e) => { taken = false; pressed(e); });
-// What drives a browser may send the character apart from its key: it is not to
-// land in the field that the key led to.
+// Automation may send the character as a separate event: it must not land in the
+// field that the key has focused.
 addEventListener("keypress", (e) => { if (taken) e.preventDefault(); }, true);

@@ -1,4 +1,4 @@
-// What is on the board now, how old that is, and whether it may be acted on.
+// The board, its age, and whether users may act on it.
 import { emptyBoard, apply } from "./board.js";
 import { openFeed } from "./feed.js";
 import { loginKey } from "./login.js";
@@ -9,11 +9,11 @@ import { passwordChange, toLogin } from "./api.js";
 
 const lateAfter = 5, deadAfter = 15; // seconds without news
 
-let newest = emptyBoard(); // what the stream has told
-const shown = store(newest); // what the pages show: the same, unless they are held
+let newest = emptyBoard(); // from the stream
+const shown = store(newest); // for the pages: the same, unless they are held
 const age = store({ state: "opening", seconds: 0 });
 const paused = store(false);
-export const link = store({ state: "opening" }); // of the stream itself
+export const link = store({ state: "opening" }); // state of the stream
 export const attention = store(0); // how many things need a person, held or not
 
 let heard = performance.now(), heardAt = "";
@@ -37,9 +37,8 @@ const hear = (message) => {
   }
 };
 
-// A login that has ended may have been replaced by a new one, here or in another tab, as a
-// change of the password does: its key comes with the answer, a moment after the end of the
-// stream.
+// An ended login may have been replaced, here or in another tab, for example by a password
+// change: the new key comes a moment after the end of the stream.
 const grace = 1000; // ms
 let rejoin = null, joined = "";
 const loggedOut = () => setTimeout(async () => {
@@ -50,8 +49,7 @@ const loggedOut = () => setTimeout(async () => {
 
 const take = (board, message) => {
   newest = board;
-  // News is what was looked at anew: a director that goes on saying the same
-  // moment stands still.
+  // Only a new time is news: a director that repeats the same time hangs.
   if (board.at !== heardAt) {
     heardAt = board.at;
     heard = performance.now();
@@ -63,8 +61,8 @@ const take = (board, message) => {
   if (message) tellWatchers(message);
 };
 
-// tellWatchers calls those who wait for one task or schedule. After a break
-// all are called: what they wait for may have happened meanwhile.
+// tellWatchers calls the watchers of a task or schedule. After a break it calls all:
+// they may have missed a change.
 const tellWatchers = ({ event, data }) => {
   for (const [kind, key] of [["tasks", "queue_id"], ["schedules", "id"]]) {
     if (event === "snapshot" || event === "resync") {
@@ -85,11 +83,11 @@ const watch = (kind) => (id, call) => {
   };
 };
 
-// onTask calls with the task each time it changes (without one after a break);
-// the result stops that. onSchedule is the same for schedules.
+// onTask calls with the task whenever it changes (without a task after a break); the
+// result stops it. onSchedule is the same for schedules.
 export const onTask = watch("tasks");
 export const onSchedule = watch("schedules");
-// onChange calls with each event of the stream and its data, beats apart.
+// onChange calls with each event and its data, except beats.
 export const onChange = (call) => {
   anyone.add(call);
   return () => anyone.delete(call);
@@ -109,15 +107,14 @@ const look = () => {
 setInterval(() => { if (!document.hidden) look(); }, 500);
 document.addEventListener("visibilitychange", () => { look(); show(); });
 
-// current is the newest board, for what happens at a click.
+// current is the newest board, for click handlers.
 export const current = () => newest;
-// useLive is select(board) of what is shown.
+// useLive is select(board) of the shown board.
 export const useLive = (select) => useStore(shown, select);
-// useAge is {state: opening, live, late or dead, seconds} of what is shown.
+// useAge is {state: opening, live, late or dead, seconds} of the shown board.
 export const useAge = () => useStore(age);
 export const useLink = () => useStore(link);
-// useDanger is whether what cannot be undone may be done: only by what is
-// true now.
+// useDanger reports whether irreversible actions are allowed: only with recent data.
 export const useDanger = () => useStore(age, (a) => a.state === "live" || a.state === "late");
 export const usePaused = () => useStore(paused);
 export const togglePause = () => {
@@ -125,11 +122,11 @@ export const togglePause = () => {
   look();
   show();
 };
-// useOnTask calls back as long as the component is there.
+// useOnTask calls back while the component is mounted.
 export const useOnTask = (id, call) => useEffect(() => onTask(id, call), [id, call]);
 
-// connect opens the stream: the one of all tabs, else one of this tab, which
-// is closed while nobody looks.
+// connect opens the stream: that of all tabs, else one for this tab, which is closed
+// while the tab is hidden.
 export const connect = () => {
   try {
     share(new SharedWorker(scriptAddress("worker"), { type: "module", name: "signalbox" }));

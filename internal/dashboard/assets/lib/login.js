@@ -1,6 +1,6 @@
-// The second half of the login. The cookie is the first: a browser sends it to
-// every port of this host, so other programs' pages get it too. The key stays
-// with this origin, port included, and goes along in a header.
+// The second half of the login. The first is the cookie, which a browser sends to
+// every port of this host, and so to other programs' pages. The key stays with this
+// origin, including the port, and is sent in a header.
 const place = "signalbox-login"; // as in /login.js
 
 let given = "";
@@ -13,18 +13,18 @@ const kept = () => {
   }
 };
 
-// loginKey is the key of this browser; "" without a login.
+// loginKey is this browser's key; "" without a login.
 export const loginKey = () => kept() || given;
 
-// keepLogin keeps the key of a new login; "" is none.
+// keepLogin stores the key of a new login; "" removes it.
 export const keepLogin = (key) => {
   if (!key) return;
   given = key;
   try { globalThis.localStorage?.setItem(place, key); } catch { /* storage is off */ }
 };
 
-// useLoginKey gives the key to a worker, which has no storage of its own.
+// useLoginKey sets the key in a worker, which has no storage.
 export const useLoginKey = (key) => { given = key; };
 
-// loginHeaders are the headers that show the login.
+// loginHeaders are the request headers for the login.
 export const loginHeaders = () => (loginKey() ? { "Signalbox-Login": loginKey() } : {});

@@ -1,4 +1,4 @@
-// Who looks at the pages, and what they may do.
+// The user of the pages, and their rights.
 import { get } from "./api.js";
 import { store, useStore } from "./dom.js";
 import { useDanger } from "./live.js";
@@ -6,25 +6,25 @@ import { useDanger } from "./live.js";
 const me = store(null);
 export const loadMe = async () => {
   const before = me.get(), now = await get("/api/me");
-  // Another has logged in, in another tab: nothing of what the one before saw
-  // is to stay.
+  // Another user has logged in, in another tab: drop everything that the
+  // previous one saw.
   if (before && (before.kind !== now.kind || before.id !== now.id)) location.reload();
   else me.set(now);
 };
-// useMe is the answer to GET /api/me; null until it is there.
+// useMe is the answer to GET /api/me; null before it.
 export const useMe = () => useStore(me);
 
-// useMay says whether something can be done now: {ok, why}, why for a title.
-// Without the right it never can; what cannot be undone, not by old numbers.
+// useMay reports whether an action is allowed now: {ok, why}, why for a title. It
+// needs the scope and, if irreversible, recent data.
 export const useMay = (scope) => {
   const who = useMe(), alive = useDanger();
-  if (!who) return { ok: false, why: "The director has not said who you are yet." };
-  if (!who.scopes.includes(scope) && !who.scopes.includes("admin")) return { ok: false, why: `You lack the right “${scope}”.` };
-  if (!alive) return { ok: false, why: "The director does not answer: what is shown may be wrong by now." };
+  if (!who) return { ok: false, why: "The director has not identified you yet." };
+  if (!who.scopes.includes(scope) && !who.scopes.includes("admin")) return { ok: false, why: `You lack the scope “${scope}”.` };
+  if (!alive) return { ok: false, why: "The director does not answer: the data may be outdated." };
   return { ok: true, why: "" };
 };
 
-// useOwn says whether a task was asked for by who looks at the pages.
+// useOwn reports whether a task belongs to the user of the pages.
 export const useOwn = (task) => {
   const who = useMe();
   const asked = { user: task.source_user_id, service: task.source_service, agent: task.source_agent }[who?.kind];

@@ -1,6 +1,6 @@
-// Notifications of the browser: a task that was submitted or is watched here has ended,
-// or something needs a person. What is shown is shown once, whatever the number of tabs;
-// while somebody looks at a tab it is a note on the page.
+// Browser notifications: a task that was submitted or is watched here has ended, or
+// something needs a person. Each is shown once, in whatever number of tabs. In a visible
+// tab it is a note on the page.
 import { isEnded } from "./board.js";
 import { attention, current, onChange } from "./live.js";
 import { notifications, watched } from "./prefs.js";
@@ -12,7 +12,7 @@ const most = 200; // tasks that are watched
 
 const listOf = () => watched.fresh().split(" ").filter(Boolean);
 
-// watch has the end of a task told; unwatch ends that, and is whether it was watched.
+// watch notifies of the end of a task; unwatch stops that, and returns whether it was watched.
 export const watch = (id) => watched.set([...listOf().filter((one) => one !== id), id].slice(-most).join(" "));
 export const unwatch = (id) => {
   const list = listOf();
@@ -24,11 +24,11 @@ export const useWatched = (id) => useStore(watched, (list) => list.split(" ").in
 
 export const canNotify = () => "Notification" in window && isSecureContext;
 
-// toggleNotifications asks the browser where it has not been asked.
+// toggleNotifications asks the browser for permission if necessary.
 export const toggleNotifications = async () => {
   if (notifications.get() === "on") return notifications.set("off");
   if (Notification.permission !== "granted" && (await Notification.requestPermission()) !== "granted") {
-    return toast("The browser does not allow notifications of this page: allow them in the settings of the site.", "bad");
+    return toast("The browser blocks notifications of this page: allow them in the site's settings.", "bad");
   }
   notifications.set("on");
 };
@@ -48,7 +48,7 @@ const tellEnd = (task) => {
   tell(`${task.agent || "The task"} ${words[task.state] ?? task.state}`, task.state === "failed" && task.failure_line ? `${name}: ${task.failure_line}` : name, task.queue_id, taskPath(task.queue_id));
 };
 
-// startNotifications begins to listen, once, in the frame of all pages.
+// startNotifications starts listening, once, in the frame.
 export const startNotifications = () => {
   onChange((event, data) => {
     if (event === "change") for (const task of data.tasks ?? []) tellEnd(task);

@@ -1,28 +1,28 @@
-// What a page is called, and how it was left: a page that Back leads to is as it
-// was, with its scroll position and what it kept.
+// The subject of a page, and its state when it was left: Back restores the scroll
+// position and what the page kept.
 import { store, useEffect } from "./dom.js";
 
-// subject is what the page is about, for the title of the tab; "" names the
-// page alone.
+// subject is what the page is about, for the tab's title; "" shows only the
+// page's name.
 export const subject = store("");
 
-// useSubject names what the page is about as long as it is there.
+// useSubject sets the subject while the component is mounted.
 export const useSubject = (text) => useEffect(() => {
   subject.set(text ?? "");
   return () => subject.set("");
 }, [text]);
 
-const most = 20; // pages that are remembered
-const patience = 1500; // ms for a page to become as long as it was
+const most = 20; // remembered pages
+const patience = 1500; // ms for a page to regain its length
 
 const left = new Map(); // address → {top, kept}
-let keeper = null; // of the page that is shown: what it keeps
+let keeper = null; // returns what the current page keeps
 let back = false; // the page was reached by Back or Forward
 let stop = () => {};
 
 const address = () => location.pathname + location.search;
 
-// leave remembers how the page at an address stands.
+// leave stores the state of the page at an address.
 export const leave = (at) => {
   stop();
   left.delete(at);
@@ -30,8 +30,8 @@ export const leave = (at) => {
   if (left.size > most) left.delete(left.keys().next().value);
 };
 
-// arrive says how the page at the address was reached. After Back it scrolls to
-// where it was left as soon as it is long enough, unless a person scrolls first.
+// arrive is called when a page was reached. After Back it scrolls to the old position
+// as soon as the page is long enough, unless the user scrolls first.
 export const arrive = (byBack) => {
   back = byBack;
   const top = byBack ? left.get(address())?.top : 0;
@@ -53,17 +53,17 @@ export const arrive = (byBack) => {
   frame = requestAnimationFrame(look);
 };
 
-// kept is what the page at this address kept when it was left; only after Back.
+// kept is what the page at this address kept; only after Back.
 export const kept = () => (back ? left.get(address())?.kept : undefined);
 
-// useKept has a page keep what make returns when it is left.
+// useKept makes a page keep the result of make when it is left.
 export const useKept = (make) => useEffect(() => {
   keeper = make;
   return () => { if (keeper === make) keeper = null; };
 });
 
-// neighbours of a task in the list from which it was opened: {before, after},
-// ids or undefined.
+// neighbours of a task in the list that it was opened from: {before, after}, ids or
+// undefined.
 export const neighbours = (id) => {
   for (const { kept } of [...left.values()].reverse()) {
     const ids = kept?.found?.tasks.map((t) => t.queue_id) ?? [];

@@ -1,5 +1,4 @@
-// What a person chose for this browser. A browser that keeps nothing still
-// works: the choice then lasts as long as the page.
+// Preferences of this browser. Without storage a choice lasts as long as the page.
 import { store, useStore } from "./dom.js";
 
 const keep = (name, fallback) => {
@@ -10,7 +9,7 @@ const keep = (name, fallback) => {
   kept.watch((value) => {
     try { localStorage.setItem(key, value); } catch { /* not allowed here */ }
   });
-  // fresh is what another tab may have chosen meanwhile.
+  // fresh reads what another tab may have chosen meanwhile.
   kept.fresh = () => {
     try { kept.set(localStorage.getItem(key) ?? kept.get()); } catch { /* not allowed here */ }
     return kept.get();
@@ -21,12 +20,12 @@ const keep = (name, fallback) => {
 export const theme = keep("theme", "system"); // system, light or dark
 export const keysOn = keep("keys", "on"); // on or off
 export const notifications = keep("notifications", "off"); // on or off
-export const watched = keep("watched", ""); // ids of tasks whose end is told
-export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
-export const hiddenColumns = keep("tasks.hidden", ""); // of the list of tasks, their names
-export const grouped = keep("tasks.grouped", "off"); // whether equal failures are folded there: on or off
-export const diffView = keep("diff", "unified"); // how patches are shown: unified or split
-export const views = keep("tasks.views", "[]"); // of the list of tasks, see views.js
+export const watched = keep("watched", ""); // ids of watched tasks
+export const lanesOpen = keep("lanes", ""); // unfolded groups of agents
+export const hiddenColumns = keep("tasks.hidden", ""); // names of hidden columns of the task list
+export const grouped = keep("tasks.grouped", "off"); // whether equal failures are folded there: on, off
+export const diffView = keep("diff", "unified"); // unified or split patches
+export const views = keep("tasks.views", "[]"); // of the task list, see views.js
 
 const apply = (value) => {
   if (value === "system") delete document.documentElement.dataset.theme;
@@ -35,13 +34,13 @@ const apply = (value) => {
 apply(theme.get());
 theme.watch(apply);
 
-// isDark is what is on the screen, whoever chose it.
+// isDark reports whether the screen is dark, by choice or by the system.
 export const isDark = () => {
   const chosen = theme.get();
   return chosen === "dark" || (chosen === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
 };
 
-// onTheme calls when the colours on the screen become others.
+// onTheme calls when the colours change.
 export const onTheme = (call) => {
   const media = matchMedia("(prefers-color-scheme: dark)");
   media.addEventListener("change", call);

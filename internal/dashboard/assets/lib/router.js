@@ -1,17 +1,16 @@
-// Real paths below /ui/: each page can be linked to, kept and gone back to.
+// Real paths below /ui/: each page has an address for links, bookmarks and history.
 import { store, useStore } from "./dom.js";
 import { arrive, leave } from "./place.js";
 
 const root = "/ui/";
 
-// routes: path below /ui/ → name of the page. :x stands for one part.
+// routes: path below /ui/ → page name. :x matches one part.
 const routes = [
   ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"], ["agents/:name/conversations/:id", "conversation"],
   ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["usage", "usage"], ["audit", "audit"], ["users", "users"], ["tokens", "tokens"],
 ];
 
-// match finds the page of a path: {name, params}; name "missing" where there is
-// none.
+// match finds the page of a path: {name, params}; name "missing" if there is none.
 export const match = (path) => {
   const parts = path.slice(root.length).replace(/\/$/, "").split("/");
   for (const [pattern, name] of routes) {
@@ -34,8 +33,8 @@ export const route = store(read());
 // useRoute is {name, params, path, query}.
 export const useRoute = () => useStore(route);
 
-// go leads to a path of these pages. With replace it takes the place of the
-// one before, as for each letter typed into a search.
+// go navigates to a path of these pages. With replace it replaces the history entry,
+// for example for each letter of a search.
 export const go = (to, { replace = false } = {}) => {
   const moved = new URL(to, location.href).pathname !== location.pathname;
   if (!replace) leave(address);
@@ -46,14 +45,14 @@ export const go = (to, { replace = false } = {}) => {
   if (moved) begin();
 };
 
-// begin is at the top, with the focus on what is new: a screen reader says where
-// one is.
+// begin scrolls to the top and focuses the new content, so that a screen reader
+// announces the page.
 const begin = () => {
   scrollTo(0, 0);
   requestAnimationFrame(() => document.querySelector("main")?.focus({ preventScroll: true }));
 };
 
-// place.js scrolls to where a page was left, once the page is as long as it was.
+// place.js restores the scroll position once the page has its length.
 history.scrollRestoration = "manual";
 let address = location.pathname + location.search;
 addEventListener("popstate", () => {
@@ -63,7 +62,7 @@ addEventListener("popstate", () => {
   route.set(read());
 });
 
-// Links of these pages do not load them anew.
+// Links between pages do not reload the document.
 document.addEventListener("click", (e) => {
   const a = e.target.closest?.("a[href]");
   if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
@@ -73,16 +72,16 @@ document.addEventListener("click", (e) => {
   go(a.pathname + a.search);
 });
 
-// link is what an <a> needs to lead to a path.
+// link returns the attributes of an <a> for a path.
 export const link = (to) => ({ href: to });
 export const taskPath = (id) => `${root}tasks/${encodeURIComponent(id)}`;
 export const agentPath = (name) => `${root}agents/${encodeURIComponent(name)}`;
-// conversationPath leads to a conversation of an agent, by the id of its session; "new" begins one.
+// conversationPath is the path of an agent's conversation, by session id; "new" starts one.
 export const conversationPath = (name, id) => `${agentPath(name)}/conversations/${encodeURIComponent(id)}`;
 export const schedulePath = (id) => `${root}schedules/${encodeURIComponent(id)}`;
 export const capacityPath = (name) => `${root}capacity${name ? "?name=" + encodeURIComponent(name) : ""}`;
 export const usagePath = (agent) => `${root}usage?agent=${encodeURIComponent(agent)}`;
-// searchPath leads to the tasks that match a query; more are sort, group and hide.
+// searchPath is the path of a task search; more has sort, group and hide.
 export const searchPath = (q, more = {}) => {
   const set = Object.entries({ q, ...more }).filter(([, value]) => value).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   return `${root}tasks${set.length > 0 ? `?${set.join("&")}` : ""}`;

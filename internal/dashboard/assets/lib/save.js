@@ -1,4 +1,4 @@
-// save gives a file to the browser, which keeps it as it keeps downloads.
+// save downloads a blob as a file.
 export const save = (blob, name) => {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

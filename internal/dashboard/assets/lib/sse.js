@@ -1,13 +1,12 @@
-// Reads server-sent events from the body of a fetch. EventSource tells neither
-// a refused connection from a 401 nor a stream that stands still from one that
-// is gone, and both matter here.
+// Reads server-sent events from the body of a fetch. EventSource cannot distinguish
+// a refused connection from a 401, or a silent stream from a broken one.
 
-// plain takes out of text what makes a browser show it backwards (U+202D and
-// U+202E): what stands in a prompt or an output is read in the order it has.
+// plain replaces the characters that make a browser show text backwards (U+202D and
+// U+202E), so that prompts and output are shown in their order.
 export const plain = (text) => text.replace(/[\u202d\u202e]/g, "\ufffd");
 
-// readEvents calls back with {event, id, data} for each event, data still as
-// text, and plain, until the stream ends.
+// readEvents calls back with {event, id, data} for each event until the stream ends.
+// data is plain text.
 export const readEvents = async (body, call) => {
   const reader = body.getReader();
   const decoder = new TextDecoder();

@@ -1,11 +1,11 @@
-// Views of the list of tasks that a person gave a name: query, order, grouping and
-// columns. They are kept as JSON; what is broken is left out.
+// Named views of the task list: query, order, grouping and columns. They are stored
+// as JSON; invalid ones are ignored.
 
 export const mostViews = 20, longestName = 40; // letters
 
 const fields = ["name", "q", "sort", "group", "hide"];
 
-// readViews reads what was kept.
+// readViews parses the stored views.
 export const readViews = (text) => {
   let list = [];
   try { list = JSON.parse(text); } catch { /* not ours */ }
@@ -13,16 +13,16 @@ export const readViews = (text) => {
   return list.filter((v) => v && fields.every((f) => typeof v[f] === "string") && nameOf(v.name) === v.name && v.name).slice(0, mostViews);
 };
 
-// nameOf is a name as it is kept.
+// nameOf is the stored form of a name.
 export const nameOf = (text) => [...text.trim()].slice(0, longestName).join("");
 
-// putView adds a view, in the place of the one called was, and of the one with its name;
-// null where there are too many.
+// putView adds a view, and replaces the one called was and the one with its name;
+// null if there are too many.
 export const putView = (list, view, was = view.name) => {
   const at = list.findIndex((v) => v.name === was), rest = list.filter((v) => v.name !== was && v.name !== view.name);
   const next = rest.toSpliced(at < 0 ? rest.length : at, 0, view);
   return next.length > mostViews ? null : next;
 };
 
-// sameView says that two show the same, whatever they are called.
+// sameView reports whether two views show the same, regardless of their names.
 export const sameView = (a, b) => fields.every((f) => f === "name" || a[f] === b[f]);

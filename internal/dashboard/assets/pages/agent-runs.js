@@ -1,4 +1,4 @@
-// The last runs of an agent, with how long each took.
+// The last runs of an agent, with their durations.
 import { cx, html, useEffect } from "../lib/dom.js";
 import { onChange } from "../lib/live.js";
 import { clock, full, span } from "../lib/time.js";
@@ -9,7 +9,7 @@ import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { usual } from "./agents.js";
 
-const count = 40; // as many as an estimate is taken from
+const count = 40; // the number of runs behind an estimate
 const ended = new Set(["completed", "failed", "cancelled", "timeout"]);
 
 export const Runs = ({ name, typical }) => {
@@ -22,7 +22,7 @@ export const Runs = ({ name, typical }) => {
   return html`
     <${Card} title=${`Last ${runs.length || ""} runs`} side=${html`<span class="quiet">${typical ? `typical: ${usual(typical)}` : "typical: unknown below 5 runs"}</span>`}>
       <${ErrorBox} error=${error} retry=${again} />
-      ${data && runs.length === 0 && html`<p class="card-body quiet">It has ended no task yet.</p>`}
+      ${data && runs.length === 0 && html`<p class="card-body quiet">No task has ended on it yet.</p>`}
       <ul class="list runs">${runs.map((run) => html`
         <li key=${run.queue_id} class="run-bar-row">
           <${TaskLink} id=${run.queue_id} /> <${State} state=${run.state} />

@@ -24,12 +24,12 @@ export const Sessions = ({ name }) => {
   return html`
     <${Card} title="Conversations" side=${html`<label class="check"><input type="checkbox" checked=${all} onChange=${(e) => setAll(e.target.checked)} /> with archived ones</label>`}>
       <${ErrorBox} error=${error} retry=${again} />
-      ${data?.sessions.length === 0 && html`<p class="card-body quiet">It holds none.</p>`}
+      ${data?.sessions.length === 0 && html`<p class="card-body quiet">None.</p>`}
       <p class="card-body"><a href=${conversationPath(name, "new")}>New conversation</a></p>
       <ul class="list">${data?.sessions.map((s) => html`
         <li key=${s.session_id} class="run-row">
           <p><a href=${conversationPath(name, s.session_id)} class="cut" title=${s.session_id}>${s.title || s.session_id}</a></p>
-          <p class="quiet"><span title=${full(s.last_used_at)}>${s.turns} ${s.turns === 1 ? "turn" : "turns"}, ${age(s.last_used_at)} ago</span>${s.current ? " · chats go on with it" : ""}${s.state !== "active" ? ` · ${s.state}` : ""}
+          <p class="quiet"><span title=${full(s.last_used_at)}>${s.turns} ${s.turns === 1 ? "turn" : "turns"}, ${age(s.last_used_at)} ago</span>${s.current ? " · continued by chats" : ""}${s.state !== "active" ? ` · ${s.state}` : ""}
             ${s.state === "active" && html` <button type="button" class="plain" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => change(s, "archive")}>Archive</button>`}
             ${s.state === "archived" && html` <button type="button" class="plain" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => change(s, "restore")}>Restore</button>`}</p>
         </li>`)}</ul>

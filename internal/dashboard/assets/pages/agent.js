@@ -1,5 +1,4 @@
-// One agent: what it runs, its line, its conversations, its last runs, and a
-// terminal of it.
+// One agent: its running tasks, line, conversations, last runs, and a terminal.
 import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { money, tokens } from "../lib/money.js";
@@ -27,8 +26,8 @@ export default ({ name }) => {
   return ready ? html`<${Missing} name=${name} />` : html`<p class="quiet">Loading ${name}…</p>`;
 };
 
-// Missing asks once more by another way: the board leaves out what the caller
-// may not see, and the answer says so.
+// Missing reads the agent from the API: the board leaves out agents that the user may
+// not see, and the error says so.
 const Missing = ({ name }) => {
   const { error } = useLoad(`/api/agents/${encodeURIComponent(name)}/queue`);
   return html`<div class="page-head"><h1>Agent ${name}</h1></div>
@@ -40,7 +39,7 @@ const Whole = ({ agent }) => {
   const [shell, setShell] = useState(() => takeAsked(agent.name));
   const again = useRef(null);
   const may = useMay("terminal");
-  // A terminal that is open stays on the page, and says itself how it ended.
+  // An open terminal stays on the page, and shows how it ended.
   const opened = useRef(false);
   opened.current = shell && (opened.current || may.ok);
   const close = () => { setShell(false); again.current?.focus(); };
@@ -71,7 +70,7 @@ const Whole = ({ agent }) => {
 
 const about = (agent) => [agent.kind, agent.version, agent.url].filter(Boolean).join(" · ");
 
-// Notes say what keeps the agent from its work, and the way out.
+// Notes say what keeps the agent from working, and what to do.
 const Notes = ({ agent }) => {
   const admin = useMay("admin"), release = useMay("release");
   const p = agent.pause;
@@ -79,8 +78,8 @@ const Notes = ({ agent }) => {
     ${p && html`<p class="note is-warn"><strong>Paused${p.queue === "" ? " with everything else" : ""}${p.by && ` by ${p.by}`} for ${age(p.since)}${p.until && `, until ${full(p.until)}`}.</strong> ${p.reason}
       <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => resume(p.queue)}>Resume</button></p>`}
     ${["stuck", "withheld", "cancelling", "down", "closed"].includes(agent.face) && html`<div class="note is-bad">
-      <p><strong>${agent.face_text || agent.message || "It needs a look."}</strong></p>
-      <p>${agent.current.length > 0 ? "When the slot lease runs out, what it runs is given up by itself. To go on before that, take the slot away." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
+      <p><strong>${agent.face_text || agent.message || "It needs attention."}</strong></p>
+      <p>${agent.current.length > 0 ? "When the slot lease expires, its running tasks are given up automatically. To continue earlier, release its slots." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
         ${(agent.current.length > 0 || agent.face === "withheld") && html` <button type="button" class="danger" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`}</p></div>`}
     ${!p && agent.face === "idle" && agent.waiting > 0 && html`<p class="note is-warn">${agent.waiting} wait for it though it is idle: the first of them says why. <button type="button" class="plain" onClick=${() => pause(`agent:${agent.name}`)}>Pause…</button></p>`}`;
 };
@@ -95,7 +94,7 @@ const Running = ({ agent }) => {
     </${Card}>
     ${(agent.isolated_slots > 0 || beside.length > 0) && html`
       <${Card} title="Isolated runs, beside the queue" side=${html`<span class="quiet">${beside.length} of ${agent.isolated_slots ?? 0}</span>`}>
-        ${beside.length === 0 && html`<p class="card-body quiet">None. They take no slot and know nothing of the conversation.</p>`}
+        ${beside.length === 0 && html`<p class="card-body quiet">None. They take no slot and do not see the conversation.</p>`}
         <ul class="list">${beside.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
       </${Card}>`}`;
 };
@@ -125,7 +124,7 @@ const Facts = ({ agent }) => html`
       ["Terminal", agent.terminal ? openText(agent.terminals) : "not offered"], ["Version", agent.version]].filter((row) => row[1]).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}
   </dl></${Card}>`;
 
-// Spent is what its runs of the last 30 days used, where they reported anything.
+// Spent is what its runs of the last 30 days used, if they reported it.
 const Spent = ({ name }) => {
   const { data } = useLoad(`/api/usage?agent=${encodeURIComponent(name)}`, 60_000);
   const t = data?.total;
@@ -135,5 +134,5 @@ const Spent = ({ name }) => {
   </dl></${Card}>`;
 };
 
-const sources = { config: "the configuration", registered: "its own registration", discovered: "being found", child: "signalbox up, which started it" };
+const sources = { config: "the configuration", registered: "its own registration", discovered: "discovery", child: "signalbox up, which started it" };
 const openText = (terminals = []) => (terminals.length === 0 ? "offered, none open" : terminals.map((t) => `open by ${t.by} for ${age(t.since)}`).join(", "));

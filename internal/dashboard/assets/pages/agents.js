@@ -1,5 +1,5 @@
-// The agents: what each does, how it is, and the two clocks that tell a stuck
-// one from a slow one: when it was last heard, and when its run last printed.
+// The agents: what each does, its state, and two ages that distinguish a stuck agent
+// from a slow one: of its last heartbeat, and of its run's last output.
 import { cx, html, useState } from "../lib/dom.js";
 import { query as queryOf } from "../lib/api.js";
 import { useLive } from "../lib/live.js";
@@ -38,7 +38,7 @@ export default ({ query }) => {
     <${Executors} />`;
 };
 
-// All pauses and resumes everything.
+// All pauses and resumes all queues.
 const All = () => {
   const admin = useMay("admin");
   const paused = useLive((board) => board.pauses.find((p) => p.queue === ""));
@@ -46,7 +46,7 @@ const All = () => {
     <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => (paused ? resume("") : pause(""))}>${paused ? "Resume everything" : "Pause everything…"}</button></span>`;
 };
 
-// The order in which states are sorted: what needs a person first.
+// The sort order of states: those that need a person first.
 const faces = ["stuck", "closed", "withheld", "cancelling", "waiting for capacity", "running", "idle", "draining", "paused", "down"];
 
 const columns = [
@@ -59,7 +59,7 @@ const columns = [
   { name: "do", label: html`<span class="unseen">Actions</span>`, cell: (a) => html`<${AgentMenu} agent=${a} onTerminal=${() => { askTerminal(a.name); go(agentPath(a.name)); }} />` },
 ];
 
-const most = 3; // tasks of an agent that are listed
+const most = 3; // listed tasks per agent
 
 const Runs = ({ agent }) => (agent.current.length === 0 ? html`<p class="quiet">${idleText(agent)}</p>` : html`
   ${agent.current.slice(0, most).map((task) => html`<p class="cut" key=${task.queue_id}><a dir="auto" href=${taskPath(task.queue_id)} title=${task.prompt_preview}>${task.prompt_preview || shortId(task.queue_id)}</a>${task.mode === "bypass" && html` <span class="quiet">isolated</span>`}</p>`)}
@@ -71,9 +71,9 @@ const idleText = (agent) => {
   return agent.idle_at ? `idle ${age(agent.idle_at)}` : "idle";
 };
 
-// Clocks: a heartbeat says that the agent lives, not that its run goes on. Whether it
-// is late the director says: of an idle agent the time of the last one does not come
-// while it is on time, of many at work it comes seldom.
+// Clocks: a heartbeat shows that the agent lives, not that its run proceeds. The director
+// decides whether it is late: the stream sends no times of punctual heartbeats of idle
+// agents, and seldom those of many busy ones.
 export const Clocks = ({ agent }) => {
   const now = useNow();
   const busy = agent.current.some((task) => task.state !== "pending");
@@ -87,14 +87,14 @@ export const Clocks = ({ agent }) => {
     </dl>`;
 };
 
-// usual says how long runs take: the middle half of them.
+// usual formats the typical duration of runs: the middle half of them.
 export const usual = (typical) => {
   if (!typical) return "unknown yet";
   const low = span(typical.low_seconds), high = span(typical.high_seconds);
   return typical.high_seconds < 1 ? "under a second" : low === high ? low : `${low} to ${high}`;
 };
 
-// Executors explains the director's own, which are no agents.
+// Executors explains the director's own executors, which are not agents.
 const Executors = () => {
   const { data } = useLoad("/api/agents", 15_000);
   const [open, setOpen] = useState(false);
@@ -102,8 +102,8 @@ const Executors = () => {
   return html`
     <section class="card executors" aria-labelledby="executors-head">
       <header class="card-head"><h2 id="executors-head">The director’s own executors</h2>
-        <button type="button" class="plain" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? "Fold" : "What are they?"}</button></header>
-      ${open && html`<p class="card-body">Calls of tools can be tasks too. The director runs those itself, in slots of its own. An executor is no agent: nothing can be submitted to it, and it has no line of its own to clear.</p>`}
+        <button type="button" class="plain" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? "Hide" : "What are they?"}</button></header>
+      ${open && html`<p class="card-body">Tool calls can be tasks too. The director runs those itself, in slots of its own. An executor is not an agent: no tasks can be submitted to it, and it has no line of its own to clear.</p>`}
       ${data.executors.map((one) => html`
         <div class="executor" key=${one.name}><strong>${one.name}</strong> <span>${one.in_use} of ${one.slots} slots</span> <span class="quiet">${one.waiting} waiting</span>
           ${(one.running ?? []).map((task) => html`<${TaskLink} key=${task.queue_id} id=${task.queue_id} /> `)}</div>`)}

@@ -1,4 +1,4 @@
-// A row of the audit log: one line, and all of it when it is opened.
+// A row of the audit log: one line, with details when opened.
 import { cx, html, useMemo, useState } from "../lib/dom.js";
 import { agentPath, schedulePath, taskPath } from "../lib/router.js";
 import { clock, full } from "../lib/time.js";
@@ -36,7 +36,7 @@ const parse = (text) => {
 
 const who = (row) => row.principal?.replace(/^(user|service|agent):/, "") || row.user_id || (row.ip_address ? "a local caller" : "the director");
 
-// surface is the way by which it was done, as the program named itself.
+// surface is the client program, as it named itself.
 const surface = (row) => {
   const agent = row.user_agent ?? "";
   if (/^Mozilla\//.test(agent)) return "a page";
@@ -47,7 +47,7 @@ const surface = (row) => {
 
 const reasonOf = (details) => (typeof details.reason === "string" ? details.reason : "");
 
-// subject leads to what it was done to, where that has a page.
+// subject links to the object of the action, if it has a page.
 const subject = (row) => {
   const { resource = "", agent_name: agent } = row;
   if (resource.startsWith("queue-")) return html`<a class="id" href=${taskPath(resource)} title=${resource}>task ${shortId(resource)}</a>${agent && ` of ${agent}`}`;
@@ -58,7 +58,7 @@ const subject = (row) => {
 
 const said = (value) => (value === undefined || value === null || value === "" ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-// Change is what was before and after, side by side.
+// Change shows the values before and after, side by side.
 const Change = ({ details }) => {
   const { before, after } = details;
   if (!before && !after) return null;

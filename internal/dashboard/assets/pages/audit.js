@@ -1,5 +1,5 @@
-// The audit log: who did what, by which way, why, and what it was before and
-// after. Newest first; each row is chained to the one before it.
+// The audit log: who did what, how and why, with the values before and after. Newest
+// first; each row is chained to the one before it.
 import { html, useEffect, useState } from "../lib/dom.js";
 import { get, query as queryOf } from "../lib/api.js";
 import { go } from "../lib/router.js";
@@ -18,7 +18,7 @@ const kinds = ["agent_queue", "agent", "task", "queue", "schedule", "token", "us
 
 export default ({ query }) => html`<${AdminsOnly} title="Audit" command=${(me) => (me.kind === "user" ? `signalbox users set ${me.id} --role admin` : "signalbox audit")}><${Log} query=${query} /></${AdminsOnly}>`;
 
-// filtersOf are kept in the address, so that a view can be sent to someone.
+// filtersOf reads the filters, which are in the address so that a view can be shared.
 const filtersOf = (query) => Object.fromEntries(["event_type", "severity", "user_id", "agent", "action", "since"].map((name) => [name, query.get(name) ?? ""]));
 
 const Log = ({ query }) => {
@@ -43,8 +43,8 @@ const Log = ({ query }) => {
     <div class="page-head"><h1>Audit</h1><${Head} again=${again} busy=${busy} /></div>
     <${Filters} filters=${filters} set=${set} filtered=${narrowed} />
     <${ErrorBox} error=${error} retry=${again} />
-    ${all.length > 0 && html`<div class="audit-tools"><${Filter} label="Find in the rows that are loaded" value=${words} set=${setWords} />${words && html`<span class="quiet">${rows.length} of the ${all.length} rows that are loaded</span>`}<${ExportMenu} list=${exported(path)} /></div>`}
-    ${data && all.length === 0 && html`<${Empty} title=${narrowed ? "Nothing matches" : "Nothing has been done yet"} text=${narrowed ? "Take a filter away." : "Releases, cancels, logins, tokens and all else that changes something is written down here."} command="signalbox audit" />`}
+    ${all.length > 0 && html`<div class="audit-tools"><${Filter} label="Find in the loaded rows" value=${words} set=${setWords} />${words && html`<span class="quiet">${rows.length} of the ${all.length} loaded rows</span>`}<${ExportMenu} list=${exported(path)} /></div>`}
+    ${data && all.length === 0 && html`<${Empty} title=${narrowed ? "Nothing matches" : "No entries yet"} text=${narrowed ? "Remove a filter." : "Every change is recorded here: releases, cancels, logins, tokens and more."} command="signalbox audit" />`}
     ${rows.length > 0 && html`
       <div class="card audit">
         <div class="audit-row audit-names" aria-hidden="true"><span>When</span><span>Who</span><span>By way of</span><span>What</span><span>On</span><span>Result</span></div>
@@ -56,7 +56,7 @@ const Log = ({ query }) => {
 
 const textOf = (row) => [row.principal, row.user_id, row.action, row.event_type, row.agent_name, row.resource, row.result, row.severity, row.ip_address, row.user_agent, row.details].join("\n");
 
-// exported is the log as a file; the path has its filters.
+// exported is the log for ExportMenu; the path has its filters.
 const exported = (path) => ({
   name: "rows", keyOf: (row) => row.seq, fields: ["seq", "at", "event_type", "action", "principal", "user_id", "agent_name", "resource", "result", "severity", "ip_address", "user_agent", "details", "prev", "hash"],
   page: async (after, signal) => {
@@ -65,15 +65,15 @@ const exported = (path) => ({
   },
 });
 
-// Head is the end of the chain: who keeps it elsewhere can tell whether rows
-// were taken off.
+// Head is the end of the chain. A copy kept elsewhere shows later whether rows were
+// removed.
 const Head = ({ again, busy }) => {
   const { data } = useLoad("/api/audit/head", 15_000);
   const [open, setOpen] = useState(false);
   return html`<div class="buttons">
     ${data?.seq > 0 && html`<button type="button" class="plain" aria-expanded=${String(open)} onClick=${() => setOpen(!open)} title=${full(data.at)}>Chain: ${data.seq.toLocaleString()} rows, ${data.hash.slice(0, 12)}…</button>`}
     <button type="button" disabled=${busy} onClick=${again}>Reload</button>
-    ${open && data?.seq > 0 && html`<div class="audit-head"><p>Row ${data.seq}${data.at && `, ${clock(data.at)}`}. Each row has the hash of the one before it. Keep this one elsewhere, and later see with it whether rows were changed or taken off the end:</p>
+    ${open && data?.seq > 0 && html`<div class="audit-head"><p>Row ${data.seq}${data.at && `, ${clock(data.at)}`}. Each row has the hash of the one before it. Keep this one elsewhere, and use it later to check whether rows were changed or removed from the end:</p>
       <${Command} text=${`signalbox audit verify --seq ${data.seq} --head ${data.hash}`} /></div>`}
   </div>`;
 };

@@ -1,5 +1,5 @@
-// Capacity: each tool queue with its slots, who holds them by which call, and
-// the line with its waits, and how many calls run at once, which an admin changes.
+// Capacity: each tool queue with its slots, their holders and calls, the line with its
+// waits, and the limit of concurrent calls, which an admin can change.
 import { html, cx, useEffect, useId, useState } from "../lib/dom.js";
 import { post, put } from "../lib/api.js";
 import { useHold } from "../lib/hold.js";
@@ -22,7 +22,7 @@ import { TaskLink } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
 
 const byName = (a, b) => (a.name < b.name ? -1 : 1);
-const most = 50; // waiters shown of a line
+const most = 50; // shown waiters per line
 
 export default ({ query }) => {
   const capacity = useLive((b) => b.capacity), ready = useLive((b) => b.ready);
@@ -35,7 +35,7 @@ export default ({ query }) => {
     <${Accounts} />
     <${Budgets} />
     <${Resources} />
-    ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
+    ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml limits how many calls run at once, over all agents. This lists the tools:" command="signalbox tools" />`}
     <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>
     <${Servers} />`;
 };
@@ -56,7 +56,7 @@ const Queue = ({ queue: q, gone, named }) => {
     <div class="card-body">
       <${Bars} used=${q.in_use} total=${Math.max(q.in_use, q.concurrent)} full=${pressed} label=${`${q.in_use} of ${q.concurrent} in use`} />
       <${Closed} queue=${q} now=${now} admin=${admin} />
-      ${drains && html`<p class="note is-warn">${q.in_use} of ${q.concurrent} in use: drains. Nobody gets a slot until fewer than ${q.concurrent} are held.</p>`}
+      ${drains && html`<p class="note is-warn">${q.in_use} of ${q.concurrent} in use: drains. No call gets a slot until fewer than ${q.concurrent} are held.</p>`}
       <div class="queue-halves">
         <div><h3>Held by</h3>
           ${holders.length === 0 && html`<p class="quiet">nobody: a call starts at once</p>`}
@@ -71,7 +71,7 @@ const Queue = ({ queue: q, gone, named }) => {
   </section>`;
 };
 
-// Closed says until when a queue starts no calls, as its server has asked.
+// Closed says until when a queue is closed, as its server requested.
 const Closed = ({ queue: q, now, admin }) => {
   const [run, busy, error] = useAction(async () => {
     await post(`/api/tools/queues/${encodeURIComponent(q.name)}/open`);
@@ -97,43 +97,42 @@ const Change = ({ queue: q, onClose }) => {
   return html`<${Dialog} title=${`Capacity of ${q.name}`} onClose=${onClose} onSubmit=${run} foot=${foot}>
     <p><label for=${id}>Calls at once</label>
       <input id=${id} data-first="" type="number" min="1" max="1000000" value=${text} onInput=${(e) => setText(e.target.value.trim())} /></p>
-    <p>More slots go to the calls in line at once. Fewer drain: a call that holds a slot keeps it, and no other gets one until fewer are held.</p>
-    <p class="quiet">It counts until the director restarts${q.shared ? ", at this director alone: set it at each that shares the queue" : ""}. To keep it, write it under queues in signalbox.yaml.</p>
+    <p>Additional slots go to the calls in line at once. Surplus slots drain: a call keeps its slot, and no other gets one until fewer are held.</p>
+    <p class="quiet">The setting applies until the director restarts${q.shared ? ", and only to this director: set it at each that shares the queue" : ""}. To keep it, write it under queues in signalbox.yaml.</p>
     <${ErrorBox} error=${error} />
   </${Dialog}>`;
 };
 
 const rest = (q, waiters) => Math.max(0, waiters.length - most) + (q.waiters_not_shown ?? 0);
 
-// Call is a call of a tool: who makes it, which leads to the task where a task
-// does.
+// Call is a tool call: its caller, with a link to the task if a task makes it.
 const Call = ({ call, now }) => html`<span class="call"><span>${call.queue_id && html`<${TaskLink} id=${call.queue_id} /> `}${call.agent ? html`<${AgentLink} name=${call.agent} />` : !call.queue_id && html`<span title=${call.session}>a session</span>`}</span>
   ${call.tool && html`<code class="cut">${call.tool}</code>`}${call.director && html`<span class="quiet cut">at ${call.director}</span>`}<span class="quiet" title=${full(call.since)}>${call.since ? age(call.since, now) : ""}</span></span>`;
 
 const Lease = ({ holder: h, now }) => {
   if (!h.leased) return null;
   const behind = h.behind > 0 ? `, ${h.behind} of its calls wait for it` : "";
-  return html`<p class="quiet small-text">kept from call to call${h.idle ? ", no call now" : ""}${h.expires ? `, until ${clock(h.expires, now)} if nothing happens` : ""}${behind}</p>`;
+  return html`<p class="quiet small-text">kept between calls${h.idle ? ", no call now" : ""}${h.expires ? `, until ${clock(h.expires, now)} if it stays idle` : ""}${behind}</p>`;
 };
 
-const rate = (r) => r && `${r.n} in ${took(r.per_seconds)}${r.burst > 1 ? `, ${r.burst} at once after a rest` : ""}`;
+const rate = (r) => r && `${r.n} in ${took(r.per_seconds)}${r.burst > 1 ? `, ${r.burst} at once after a pause` : ""}`;
 
 const rules = (q) => [`${q.concurrent} at once${q.per_key ? ", each of its callers, sessions or values" : ""}${q.shared ? " over all directors" : ""}`, rate(q.rate), q.per_key && q.keys ? `${q.keys} keys in use` : "", q.max_wait_seconds ? `a call waits for at most ${span(q.max_wait_seconds)}` : "a call waits as long as it takes",
   q.max_waiters ? `at most ${q.max_waiters} in line` : "", q.lease_idle_seconds ? `a session keeps its slot for ${span(q.lease_idle_seconds)} between calls` : ""].filter(Boolean).join(" · ");
 
 const faces = { ready: "idle", failed: "down", starting: "dispatching", stopped: "paused" };
 
-// Servers are what provides the tools: one that failed is why a call fails.
+// Servers lists the servers of the tools: if one has failed, its calls fail.
 const Servers = () => {
   const { data, error, again } = useLoad("/api/tools", 15000);
   const now = useNow();
-  if (error && error.status !== 404 && error.status !== 403) return html`<${ErrorBox} error=${error} title="The tools are not known" retry=${again} />`;
+  if (error && error.status !== 404 && error.status !== 403) return html`<${ErrorBox} error=${error} title="The tools could not be loaded" retry=${again} />`;
   if (!data?.servers?.length) return null;
   return html`<section class="card servers" aria-labelledby="servers-head"><header class="card-head"><h2 id="servers-head">Tool servers</h2><span class="card-side">${data.tools.length} tools</span></header>
     <ul>${data.servers.map((s) => html`<li key=${s.name}><strong class="cut">${s.name}</strong><${State} state=${faces[s.state] ?? "idle"} text=${s.state} /><span class="quiet">${s.kind}, ${s.tools} ${s.tools === 1 ? "tool" : "tools"}${s.restarts > 0 ? `, started anew ${s.restarts}×` : ""}, for ${age(s.since, now)}</span>${s.error && html`<span class="tone-bad">${s.error}</span>`}<${ToolsOf} server=${s.name} tools=${data.tools} /></li>`)}</ul></section>`;
 };
 
-// ToolsOf are the tools of a server, each with the queue in which its calls wait.
+// ToolsOf lists the tools of a server, each with the queue for its calls.
 const ToolsOf = ({ server, tools }) => {
   const own = tools.filter((t) => t.server === server);
   return own.length > 0 && html`<details><summary>Tools of ${server}</summary><ul>${own.map((t) => html`<li key=${t.name}><code>${t.name}</code>${t.queue && html`<span class="quiet">queue ${t.queue}</span>`}</li>`)}</ul></details>`;

@@ -1,5 +1,5 @@
-// A conversation with an agent: its turns under each other, and a box for the next
-// message, which waits its turn like any other task.
+// A conversation with an agent: its turns, and a box for the next message, which waits
+// in line like any other task.
 import { html, useCallback, useEffect, useRef, useState } from "../lib/dom.js";
 import { draft } from "../lib/draft.js";
 import { get, newKey, post, query } from "../lib/api.js";
@@ -22,7 +22,7 @@ import { Text } from "../parts/text.js";
 import { startsIn } from "../parts/why.js";
 
 const page = 20; // turns that are shown first, the latest
-const pause = 1000; // ms between two looks after a change
+const pause = 1000; // ms between two reads after a change
 
 export default ({ name, id }) => html`<${Conversation} key=${`${name} ${id}`} name=${name} id=${id === "new" ? "" : id} />`;
 
@@ -43,7 +43,7 @@ const Conversation = ({ name, id }) => {
       <section class="card conversation" aria-label="Turns">
         <${ErrorBox} error=${error} retry=${again} />
         ${id && !turns && !error && html`<p class="card-body quiet">Loading…</p>`}
-        ${id && turns?.length === 0 && html`<p class="card-body quiet">There is no turn of this conversation here: it is new, or its turns ended so long ago that they have been pruned.</p>`}
+        ${id && turns?.length === 0 && html`<p class="card-body quiet">This conversation has no turns here: it is new, or its turns have been pruned.</p>`}
         ${more && html`<p class="card-body"><button type="button" onClick=${showMore}>Earlier turns</button></p>`}
         <ol class="turns">${turns?.map((task) => html`<${Turn} key=${task.queue_id} task=${task} name=${name} />`)}</ol>
         <${Message} name=${name} id=${id} agent=${agent} sent=${again} />
@@ -57,8 +57,8 @@ const sumOf = (turns) => {
   return [`${turns.length} ${turns.length === 1 ? "turn" : "turns"}`, cost].filter(Boolean).join(" · ");
 };
 
-// useTurns are the turns of a conversation, oldest first, each whole. Those that have
-// ended are asked for once.
+// useTurns returns the turns of a conversation, oldest first, in full. Ended turns are
+// read once.
 const useTurns = (name, id) => {
   const [state, setState] = useState({ turns: null, more: false, error: null });
   const [most, setMost] = useState(page);
@@ -122,8 +122,8 @@ const figuresOf = (task) => [
   money(task.result?.cost_usd),
 ].filter(Boolean).join(" · ");
 
-// Message sends the next turn. One key stands for each text, so that it is sent once
-// however often the button is pressed.
+// Message sends the next turn. Each text has one idempotency key, so that it is sent
+// only once, however often the button is pressed.
 const Message = ({ name, id, agent, sent }) => {
   const may = useMay("submit");
   const kept = draft(`message ${name} ${id}`);

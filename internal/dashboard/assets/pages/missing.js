@@ -1,4 +1,4 @@
-// A path that leads nowhere.
+// The page for unknown paths.
 import { html } from "../lib/dom.js";
 import { Empty } from "../parts/empty.js";
 

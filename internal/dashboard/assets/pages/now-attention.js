@@ -1,5 +1,5 @@
-// The line that says whether a person is needed, why, and what to do; and the
-// figures of the whole, all of one moment.
+// The line that says whether a person is needed, why, and what to do; and the totals,
+// all of one moment.
 import { html, useState, cx } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { post } from "../lib/api.js";
@@ -11,7 +11,7 @@ import { Icon } from "../parts/icon.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
 
-const few = 3; // shown at once
+const few = 3; // shown without unfolding
 
 export const Attention = () => {
   const health = useLive((b) => b.health), totals = useLive((b) => b.totals);
@@ -42,8 +42,8 @@ const Item = ({ item }) => html`<li class="attention-item">
 
 const between = ({ count, since, last }) => (count > 1 ? `first ${clock(since)}, last ${clock(last)}` : clock(last));
 
-// Failures are the buttons for tasks that failed alike: their list, a schedule that must
-// not make more of them, and all of them once more.
+// Failures has the buttons for tasks that failed alike: list them, disable their schedule,
+// retry all.
 const Failures = ({ item }) => {
   const submit = useMay("submit"), schedule = useMay("schedule");
   return html`<div class="cure">
@@ -61,11 +61,11 @@ const disable = async (name) => {
   }
 };
 
-// Note is what needs nobody, such as a pause that someone has set.
+// Note is information, such as a pause.
 const Note = ({ note }) => html`<li class="attention-note"><span><${Subject} item=${note} /> ${local(note.text)}</span>
   ${(note.kind === "paused" || note.kind === "account_closed" || note.kind === "tasks_parked") && html`<${Cure} text=${note.cure} plain=${true} />`}</li>`;
 
-// Subject leads to where the thing can be seen and cured.
+// Subject links to the page of the thing.
 const Subject = ({ item }) => {
   const to = placeOf(item);
   return to ? html`<a href=${to}>${item.subject}</a>` : html`<strong>${item.subject}</strong>`;

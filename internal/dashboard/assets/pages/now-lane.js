@@ -1,5 +1,5 @@
-// A lane: an agent, what runs there, then what waits for it, in order. It is as
-// high whatever it shows: what starts in one lane does not move the others.
+// A lane: an agent, its running tasks, then its waiting tasks in order. Its height is
+// fixed, so that a start in one lane does not move the others.
 import { html, cx, useMedia } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useMay } from "../lib/me.js";
@@ -30,8 +30,7 @@ export const Lane = ({ agent, gone, picked, onPick }) => {
   </article>`;
 };
 
-// Line are the chips of a line, at most so many, and how many more are in it: all
-// in one row.
+// Line shows at most most chips of a line in one row, and the number of the others.
 export const Line = ({ hold, waiting, queue, now, picked, onPick, most }) => {
   const { items } = hold, shown = items.slice(0, most), rest = waiting - shown.filter((e) => !e.gone).length;
   return html`<div class="chips lane-chips">
@@ -63,7 +62,7 @@ const idleText = (agent, now) => {
   return `${agent.idle_at ? `Idle ${age(agent.idle_at, now)}` : "Idle"} — next task starts at once${typical}`;
 };
 
-// Release stands in the open where it is the way out.
+// Release is a visible button if a release is the cure.
 const Release = ({ agent }) => {
   const may = useMay("release");
   const needed = agent.face === "stuck" || (["withheld", "down"].includes(agent.face) && agent.current?.length > 0);

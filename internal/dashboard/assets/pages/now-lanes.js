@@ -1,6 +1,6 @@
-// The lanes of all agents, in an order that answers what runs and who waits:
-// first those that work, then those whose tasks wait though nothing runs, then
-// those that take nothing, are idle or down. Of many agents those last are folded.
+// The lanes of all agents: first those that work, then those whose tasks wait though
+// nothing runs, then those that take no tasks, are idle or down. If there are many
+// agents, these last groups are folded.
 import { html, useRef, useState, useStore } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
@@ -16,11 +16,11 @@ import { Lane } from "./now-lane.js";
 
 const groups = ["working", "waiting", "paused", "idle", "down"];
 const folded = new Set(["paused", "idle", "down"]);
-const few = 8; // agents: no more than these all have a lane, and no filter
-const most = 20; // lanes of one group, until all are asked for
-const linger = 15; // seconds that one which has just ended its work keeps its place: the next task may be on its way
+const few = 8; // up to so many agents all have a lane, without a filter
+const most = 20; // lanes of a group, until the user unfolds it
+const linger = 15; // seconds that an agent keeps its place after its last task: the next may follow
 
-// groupOf is what an agent is about now.
+// groupOf is the group of an agent's state.
 export const groupOf = (agent) => {
   if (agent.current?.length) return "working";
   if (agent.waiting > 0) return "waiting";
@@ -28,7 +28,7 @@ export const groupOf = (agent) => {
   return agent.face === "idle" ? "idle" : "paused";
 };
 
-// placeOf is the group where its lane stands.
+// placeOf is the group in which its lane is shown.
 const placeOf = (agent, now) => {
   const group = groupOf(agent);
   return group === "idle" && agent.idle_at && since(agent.idle_at, now) < linger ? "working" : group;
@@ -37,7 +37,7 @@ const placeOf = (agent, now) => {
 const urgent = { stuck: 0 };
 const order = (a, b) => groups.indexOf(a.group) - groups.indexOf(b.group) || (urgent[a.agent.face] ?? 1) - (urgent[b.agent.face] ?? 1) || (a.agent.name < b.agent.name ? -1 : 1);
 
-// inOrder is all agents as their lanes stand.
+// inOrder returns all agents in the order of their lanes.
 export const inOrder = (agents, now) => [...agents.values()].map((agent) => ({ agent, group: placeOf(agent, now) })).sort(order);
 
 const textOf = ({ agent }) => [agent.name, agent.kind, wordOf(agent.face), ...[...(agent.current ?? []), ...(agent.line ?? [])].map((t) => t.prompt_preview)].join("\n");
@@ -47,7 +47,7 @@ export const Lanes = ({ picked, onPick }) => {
   const [filter, setFilter] = useState("");
   const list = filtered(inOrder(agents, now), filter, textOf);
   const hold = useHold(list, ({ agent }) => agent.name);
-  const places = useRef(new Map()); // the group of each while nothing moves
+  const places = useRef(new Map()); // the group of each agent while the list is held
   if (!hold.held) places.current = new Map(list.map(({ agent, group }) => [agent.name, group]));
   const many = agents.size > few;
   const lanes = Map.groupBy(hold.items, ({ key, item }) => places.current.get(key) ?? item.group);
@@ -65,7 +65,7 @@ const countsOf = (agents) => {
   return groups.filter((group) => counts[group]).map((group) => `${counts[group].length} ${group}`).join(" · ");
 };
 
-// Group are the lanes of one group, or the line that stands for them.
+// Group shows the lanes of a group, or one line for a folded group.
 const Group = ({ name, entries, fold, now, picked, onPick }) => {
   const chosen = useStore(lanesOpen).split(" ").includes(name);
   const [all, setAll] = useState(false);

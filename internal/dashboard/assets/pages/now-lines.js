@@ -1,5 +1,5 @@
-// The lines that no single agent owns, and the queue: all that waits, in
-// order, each with the way to cancel it.
+// The lines that no single agent owns, and the queue: all waiting tasks in order, each
+// with a cancel button.
 import { html } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
@@ -57,10 +57,10 @@ const Row = ({ queue, picked, onPick }) => {
 
 const most = 6;
 
-// oldest first; of those that came at once, by their places in line.
+// oldest first; simultaneous ones by their places in line.
 const byAge = (a, b) => (a.created_at === b.created_at ? (a.position || 0) - (b.position || 0) : a.created_at < b.created_at ? -1 : 1);
 
-// Waiting is the queue as one list: the heads of all lines, the oldest first.
+// Waiting is the queue as one list: the heads of all lines, oldest first.
 export const Waiting = ({ picked, onPick }) => {
   const agents = useLive((b) => b.agents), queues = useLive((b) => b.queues), totals = useLive((b) => b.totals), now = useNow();
   const waiting = [...agents.values(), ...queues.values()].flatMap((lane) => lane.line ?? []).sort(byAge).slice(0, most);

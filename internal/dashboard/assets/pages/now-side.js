@@ -1,5 +1,4 @@
-// Beside the lanes: the tool queues that all agents share, and how much there
-// was to do in the last half hour.
+// Beside the lanes: the shared tool queues, and the load of the last half hour.
 import { html, useMemo, useState } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
@@ -19,7 +18,7 @@ export const Capacity = () => {
   const hold = useHold([...capacity.values()].sort(busiest).slice(0, most), (q) => q.name);
   if (!ready) return null;
   return html`<${Card} title="Shared capacity" name="capacity">
-    ${capacity.size === 0 && html`<p class="card-body quiet">No tool has a queue. A queue in the configuration says how many calls of a tool run at once.</p>`}
+    ${capacity.size === 0 && html`<p class="card-body quiet">No tool has a queue. A queue in the configuration limits how many calls of a tool run at once.</p>`}
     <div ...${hold.props}>${hold.items.map(({ key, item }) => html`<${Queue} key=${key} queue=${item} />`)}</div>
     ${capacity.size > most && html`<p class="card-body"><a href=${capacityPath()}>All ${capacity.size}</a></p>`}
   </${Card}>`;
@@ -36,7 +35,7 @@ const Queue = ({ queue: q }) => {
   </div>`;
 };
 
-// holders names who holds, each once.
+// holders names the holders, each once.
 const holders = (list) => {
   const count = new Map();
   for (const h of list) {
@@ -46,16 +45,16 @@ const holders = (list) => {
   return [...count].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name)).join(", ");
 };
 
-const series = [{ label: "waiting", tone: "warn", fill: "warn-soft" }, { label: "running", tone: "busy" }]; // told apart by their form too
+const series = [{ label: "waiting", tone: "warn", fill: "warn-soft" }, { label: "running", tone: "busy" }]; // distinguishable by shape too
 
 export const Pressure = () => {
   const [at, point] = useState(null);
   const samples = useLive((b) => b.pressure), totals = useLive((b) => b.totals);
   const data = useMemo(() => [samples.map((s) => Date.parse(s.at) / 1000), samples.map((s) => s.pending), samples.map((s) => s.running)], [samples]);
   if (samples.length < 2) {
-    return html`<${Card} title="Pressure, last 30 min"><p class="card-body quiet">Nothing to draw yet: it begins within half a minute.</p></${Card}>`;
+    return html`<${Card} title="Pressure, last 30 min"><p class="card-body quiet">No data yet: it starts within half a minute.</p></${Card}>`;
   }
-  const { pending, running, oldest_age_seconds: oldest } = totals; // those of all other figures here: a sample is up to ten seconds old
+  const { pending, running, oldest_age_seconds: oldest } = totals; // the same as in all other figures: a sample is up to ten seconds old
   const label = `The last 30 minutes: ${pending} waiting now, at most ${Math.max(...data[1])}; ${running} running now, at most ${Math.max(...data[2])}; the oldest waits ${span(oldest)}`;
   return html`<${Card} title="Pressure, last 30 min" side=${html`<span class="quiet small-text" title="shows the tasks of that time">drag to filter</span>`} name="pressure">
     <div class="card-body">
@@ -65,7 +64,7 @@ export const Pressure = () => {
   </${Card}>`;
 };
 
-// Legend says what is now, or what was then, where that is pointed at.
+// Legend shows the present values, or those under the pointer.
 const Legend = ({ now, then }) => {
   const { pending, running, oldest_age_seconds: oldest } = then ?? now;
   return html`<p class="legend"><span><i class="tone-warn filled"></i>${pending} waiting</span><span><i class="tone-busy"></i>${running} running</span>

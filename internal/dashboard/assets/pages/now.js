@@ -1,4 +1,4 @@
-// Now: what needs a person, what runs, who waits behind whom, and why.
+// Now: what needs a person, what runs, who waits behind whom and why.
 import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
@@ -41,8 +41,8 @@ export default () => {
     </div>`;
 };
 
-// usePicked is the waiting task whose reasons are shown: the one that was
-// picked, else the first in a line, which stays as long as it waits.
+// usePicked is the waiting task whose reasons are shown: the picked one, else the first
+// in a line, for as long as it waits.
 const usePicked = (agents) => {
   const [chosen, setChosen] = useState("");
   const fallback = useRef("");

@@ -1,4 +1,4 @@
-// One schedule with all that is kept of its firings.
+// One schedule with its recorded firings.
 import { html } from "../lib/dom.js";
 import { clock, full } from "../lib/time.js";
 import { Card } from "../parts/card.js";
@@ -35,7 +35,7 @@ export const Detail = ({ id }) => {
 };
 
 const Missing = ({ id, error, again }) => (error.code === "not_found"
-  ? html`<div class="page-head"><h1>No such schedule</h1></div><${Empty} title=${`There is no schedule ${id}.`} text="It may have been removed, or be a job of a scheduler that stands alone." command="signalbox schedules"><p><a href="/ui/schedules">All schedules</a></p></${Empty}>`
+  ? html`<div class="page-head"><h1>No such schedule</h1></div><${Empty} title=${`There is no schedule ${id}.`} text="It may have been removed, or be a job of a standalone scheduler." command="signalbox schedules"><p><a href="/ui/schedules">All schedules</a></p></${Empty}>`
   : html`<${ErrorBox} error=${error} retry=${again} />`);
 
 const Facts = ({ s }) => html`

@@ -1,5 +1,5 @@
-// The dialog that makes or changes a schedule. What is typed as its times is
-// checked while it is typed, by the director.
+// The dialog that makes or changes a schedule. The director checks its times while
+// they are typed.
 import { html, useEffect, useId, useState } from "../lib/dom.js";
 import { get, post, put, query } from "../lib/api.js";
 import { current } from "../lib/live.js";
@@ -23,8 +23,8 @@ const fieldsOf = (s) => ({
   enabled: s?.enabled ?? true,
 });
 
-// bodyOf is what is sent. A change is of the whole: what this dialog does not
-// show goes along as it was.
+// bodyOf is the request. A change sends the whole schedule, including unchanged fields
+// that this dialog does not show.
 const bodyOf = (f, s) => ({
   ...(s && { tier: s.tier, session_id: s.session_id, project: s.project, workspace: s.workspace, repo: s.repo, base: s.base, checks: s.checks, check_retries: s.check_retries, land: s.land, land_method: s.land_method, fast_forward: s.fast_forward, thinking: s.thinking, on_lost: s.on_lost }),
   name: f.name.trim(), description: f.description, cron_expression: f.cron_expression.trim(), timezone: f.timezone.trim(), message: f.message,
@@ -33,7 +33,7 @@ const bodyOf = (f, s) => ({
   overlap: f.overlap, missed: f.missed, missed_window_seconds: Math.round(Number(f.window) * 3600), on_full: f.on_full, enabled: f.enabled,
 });
 
-// names: what the director calls a field, and where it stands here.
+// names maps the director's field names to those of this dialog.
 const names = { schedule: "cron_expression", expression: "cron_expression", prompt: "message", agent: "whom", agent_name: "whom", kind: "whom", missed_window_seconds: "window" };
 const placeOf = (error) => error?.field && (names[error.field] ?? error.field);
 
@@ -58,7 +58,7 @@ const Edit = ({ schedule, then, onClose }) => {
       ${field({ name: "timezone", label: "Time zone", max: 64, list: zones(), hint: "such as Europe/Berlin; empty: the director’s" })}
     </div>
     <${Checked} check=${check} />
-    ${field({ name: "message", label: "What the agent is to do", rows: 4 })}
+    ${field({ name: "message", label: "Prompt", rows: 4 })}
     <div class="fields fields-wide">
       ${field({ name: "whom", label: "For", options: whoms(f.whom) })}
       ${field({ name: "overlap", label: "If it overlaps, it", options: Object.entries(overlaps) })}
@@ -82,7 +82,7 @@ const Edit = ({ schedule, then, onClose }) => {
 
 const sentence = (error) => `${error.message}.${error.hint ? ` ${error.hint}.` : ""}`;
 
-// useCheck asks the director what an expression means: {data, error}.
+// useCheck has the director explain an expression: {data, error}.
 const useCheck = (expression, timezone) => {
   const [state, setState] = useState({ data: null, error: null });
   useEffect(() => {
@@ -98,7 +98,7 @@ const useCheck = (expression, timezone) => {
 
 const Checked = ({ check }) => html`<p class="checked" aria-live="polite">${check.data
   ? html`<strong>${check.data.words}</strong> <span class="quiet">${check.data.timezone}</span> Next: ${check.data.next_runs.map((at) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, check.data.timezone)}</span>`)}`
-  : check.error ? html`<span class="quiet">It would never fire like this.</span>` : html`<span class="quiet">Asking what it means…</span>`}</p>`;
+  : check.error ? html`<span class="quiet">It would never fire like this.</span>` : html`<span class="quiet">Checking…</span>`}</p>`;
 
 const Field = ({ name, label, value, onInput, wrong, hint, first, max, mono, list, rows, options, number }) => {
   const id = useId();
@@ -116,7 +116,7 @@ const Field = ({ name, label, value, onInput, wrong, hint, first, max, mono, lis
 
 const zones = () => ["UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])];
 
-// whoms are the agents that are known, their kinds, and what is chosen now.
+// whoms lists the known agents, their kinds, and the present choice.
 const whoms = (chosen) => {
   const agents = [...current().agents.values()];
   const list = [["", "any agent"], ...agents.map((a) => [`agent:${a.name}`, a.name]).sort(), ...[...new Set(agents.map((a) => a.kind))].sort().map((k) => [`kind:${k}`, `any ${k} agent`])];

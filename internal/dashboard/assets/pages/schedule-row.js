@@ -1,4 +1,4 @@
-// A schedule in the list: when, what, what came of it, and what can be done.
+// A schedule in the list: when, what, the outcomes, and the actions.
 import { html, useEffect } from "../lib/dom.js";
 import { del, post } from "../lib/api.js";
 import { onChange } from "../lib/live.js";
@@ -14,9 +14,9 @@ import { toast } from "../parts/toast.js";
 import { editSchedule } from "./schedule-edit.js";
 import { failedInARow, inZone, markOf, outcomeText, tally } from "./schedule-words.js";
 
-const soon = 1000; // ms: several changes at once are asked for once
+const soon = 1000; // ms: one reload for several changes
 
-// useRefresh asks anew when the board hears of schedules, or of tasks of theirs.
+// useRefresh reloads when schedules or their tasks change on the board.
 export const useRefresh = (again) => useEffect(() => {
   let timer = 0;
   const stop = onChange((event, data) => {
@@ -26,7 +26,7 @@ export const useRefresh = (again) => useEffect(() => {
   return () => { clearTimeout(timer); stop(); };
 }, [again]);
 
-// columnsOf are those of the list.
+// columnsOf returns the columns of the list.
 export const columnsOf = (again) => [
   { name: "name", label: "Schedule", by: (s) => s.name, cell: (s) => html`<h2 class="cut"><a href=${schedulePath(s.id)}>${s.name}</a></h2><p class="cut quiet small-text" dir="auto" title=${s.message}>${s.description || s.message}</p>` },
   { name: "state", label: "State", by: urgency, cell: (s) => html`<${Standing} s=${s} />` },
@@ -37,7 +37,7 @@ export const columnsOf = (again) => [
   { name: "do", label: html`<span class="unseen">Actions</span>`, cell: (s) => html`<${Actions} s=${s} again=${again} />` },
 ];
 
-// urgency sorts those first that a person should see.
+// urgency sorts schedules first that need attention.
 const urgency = (s) => (!s.enabled ? 9 : s.overdue_seconds > 0 ? 0 : failedInARow(s.outcomes ?? []) > 0 ? 1 : s.last_status?.startsWith("skipped_") ? 2 : 5);
 
 export const Standing = ({ s }) => {
@@ -51,12 +51,12 @@ export const Standing = ({ s }) => {
 
 export const whom = (s) => (s.agent_name ? html`<${AgentLink} name=${s.agent_name} />` : s.kind ? `any agent of kind ${s.kind}` : "any agent");
 
-// When is the expression in plain words, its zone, and the next three times.
+// When shows the expression in words, the zone, and the next three times.
 export const When = ({ s }) => html`
   <p class="schedule-when"><strong>${s.words || s.cron_expression}</strong> <code>${s.cron_expression}</code> <span class="quiet">${s.timezone}</span></p>
   ${s.enabled && s.next_runs?.length > 0 && html`<p class="quiet">Next:</p><${Next} s=${s} />`}`;
 
-// Next are its next three times, in its own zone; the first also as it is here.
+// Next shows the next three times in the schedule's zone; the first one also in the local zone.
 const Next = ({ s }) => (s.enabled && s.next_runs?.length > 0
   ? html`<p><span class="next" title=${full(s.next_runs[0])}>${inZone(s.next_runs[0], s.timezone)}</span> <span class="quiet small-text">${until(s.next_runs[0])}${elsewhere(s.next_runs[0], s.timezone)}</span></p>
     <p class="quiet small-text">${s.next_runs.slice(1, 3).map((at) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, s.timezone)}</span>`)}</p>`
@@ -64,7 +64,7 @@ const Next = ({ s }) => (s.enabled && s.next_runs?.length > 0
 
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// elsewhere is what time it is here, where that differs.
+// elsewhere is the local time, if it differs.
 const elsewhere = (at, zone) => {
   const mine = inZone(at, here), its = inZone(at, zone);
   return mine === its ? "" : `, ${mine.slice(-5)} here`;
@@ -75,7 +75,7 @@ const until = (at) => {
   return seconds > 0 ? `in ${span(seconds)}` : `due ${span(-seconds)} ago`;
 };
 
-// Outcomes are its last firings as marks, and all of them in a sentence.
+// Outcomes shows the last firings as marks, and a summary.
 export const Outcomes = ({ s }) => {
   const runs = s.outcomes ?? [];
   if (runs.length === 0) return html`<p class="quiet">It has not fired yet.</p>`;
@@ -86,7 +86,7 @@ export const Outcomes = ({ s }) => {
   </div>`;
 };
 
-// Marks are its last firings, each with its words.
+// Marks shows the last firings, each with a text.
 const Marks = ({ s }) => {
   const runs = s.outcomes ?? [];
   if (runs.length === 0) return html`<span class="quiet">It has not fired yet.</span>`;
@@ -102,7 +102,7 @@ const Mark = ({ run, zone }) => {
     : html`<span class=${`mark tone-${tone}`} title=${text}>${inside}</span>`;
 };
 
-// useMayChange: one's own schedules, or as an admin all.
+// useMayChange allows one's own schedules, for an admin all.
 const useMayChange = (s) => {
   const me = useMe(), submit = useMay("submit"), admin = useMay("admin");
   if (admin.ok || !submit.ok) return submit;
@@ -119,7 +119,7 @@ const act = async (s, verb, done) => {
   }
 };
 
-// trigger fires it now, and says what came of it.
+// trigger fires it now, and shows the outcome.
 const trigger = async (s) => {
   const answer = await act(s, "trigger", "fired");
   if (!answer) return;
@@ -140,7 +140,7 @@ export const Actions = ({ s, again, gone }) => {
 };
 
 const remove = (s, then) => confirm({
-  title: `Remove ${s.name}`, action: "Remove it", consequence: ["It fires no more, and what is known of its times is forgotten. The tasks that it made stay."],
+  title: `Remove ${s.name}`, action: "Remove it", consequence: ["It stops firing, and its history is deleted. Its tasks stay."],
   onConfirm: async () => {
     await del(`/api/schedules/${encodeURIComponent(s.id)}`);
     toast(`${s.name} is removed.`);

@@ -1,27 +1,27 @@
-// The words of schedules: policies, outcomes, instants in a zone.
+// Texts about schedules: policies, outcomes, times in a zone.
 import { clock, serverNow } from "../lib/time.js";
 
 export const overlaps = {
-  queue: "waits for the one before", skip: "is left out while the one before goes on",
-  cancel_previous: "cancels the one before", allow: "runs beside the one before",
+  queue: "waits for the previous run", skip: "is skipped while the previous run goes on",
+  cancel_previous: "cancels the previous run", allow: "runs in parallel",
 };
-export const misses = { skip: "are left out", once: "are made up for by one run", all: "are each made up for" };
-export const fulls = { skip: "it is left out", retry: "it is tried again until its next time" };
+export const misses = { skip: "are skipped", once: "are made up for by one run", all: "are each made up for" };
+export const fulls = { skip: "it is skipped", retry: "it is tried again until its next time" };
 
 const outcomes = {
-  skipped_queue_full: "left out: the queue was full", skipped_busy: "left out: the one before had not ended",
-  skipped_missed: "left out: its time had passed", skipped_no_director: "left out: no director answered",
-  skipped_error: "not submitted", firing: "being submitted", held: "waits for the one before",
+  skipped_queue_full: "skipped: the queue was full", skipped_busy: "skipped: the previous run had not ended",
+  skipped_missed: "skipped: its time had passed", skipped_no_director: "skipped: no director answered",
+  skipped_error: "not submitted", firing: "being submitted", held: "waits for the previous run",
 };
 
-// outcomeText says what a firing came to.
+// outcomeText describes the outcome of a firing.
 export const outcomeText = (run) => {
   const text = outcomes[run.outcome] ?? run.status;
-  const missed = run.missed > 0 ? `, ${run.missed} before it left out` : "";
+  const missed = run.missed > 0 ? `, ${run.missed} before it skipped` : "";
   return run.outcome === "skipped_error" && run.error ? `${text}: ${run.error}${missed}` : text + missed;
 };
 
-// markOf is the picture and the tone of a firing.
+// markOf is the icon and the tone of a firing.
 export const markOf = (run) => {
   if (run.outcome?.startsWith("skipped_")) return run.outcome === "skipped_error" || run.outcome === "skipped_no_director" ? ["cross", "bad"] : ["slash", "warn"];
   return {
@@ -30,14 +30,14 @@ export const markOf = (run) => {
   }[run.status] ?? ["ring", "quiet"];
 };
 
-// failedInARow is how many of the newest firings whose task has ended ended badly.
+// failedInARow counts the newest ended firings that failed in a row.
 export const failedInARow = (runs) => {
   const ended = runs.filter((run) => ["completed", "failed", "timeout"].includes(run.status) && !run.outcome?.startsWith("skipped_"));
   const good = ended.findIndex((run) => run.status === "completed");
   return good < 0 ? ended.length : good;
 };
 
-// tally counts outcomes in words: "18 completed, 2 left out: the queue was full".
+// tally counts outcomes in words: "18 completed, 2 skipped: the queue was full".
 export const tally = (runs) => {
   const counts = new Map();
   for (const run of runs) {
@@ -49,8 +49,8 @@ export const tally = (runs) => {
 
 const formats = new Map();
 
-// inZone says an instant in a schedule's own zone: Mon 24 Nov, 09:00; with the year
-// where that is not this one.
+// inZone formats a time in a schedule's zone: Mon 24 Nov, 09:00; with the year if it is
+// another one.
 export const inZone = (at, zone, now = serverNow()) => {
   if (!formats.has(zone)) formats.set(zone, [formatOf(zone), formatOf(zone, { year: "numeric" })]);
   const [short, long] = formats.get(zone);

@@ -1,5 +1,4 @@
-// The schedules: when each fires, in plain words, what came of it, and the
-// dialog that makes one.
+// The schedules: when each fires, in words, the outcomes, and the dialog to make one.
 import { html, useEffect, useState } from "../lib/dom.js";
 import { get, query as queryOf } from "../lib/api.js";
 import { useMay } from "../lib/me.js";
@@ -53,7 +52,7 @@ const List = ({ query }) => {
     ${shown.length > 0 && html`<${Listing} label="Schedules" name="schedules" columns=${columns} items=${shown} keyOf=${(s) => s.id} sort=${sort} onSort=${(by) => set({ sort: by === "name" ? "" : by })}
       rowOf=${(s) => ({ class: s.enabled ? "" : "is-off", "aria-label": `Schedule ${s.name}` })} />`}
     <${ErrorBox} error=${rest.error} retry=${more} />
-    ${next && html`<p><button type="button" onClick=${more}>More schedules</button> <span class="quiet">Sorted and filtered are the ${list.length} that are loaded.</span></p>`}`;
+    ${next && html`<p><button type="button" onClick=${more}>More schedules</button> <span class="quiet">Sort and filter apply to the ${list.length} loaded ones.</span></p>`}`;
 };
 
 const NoScheduler = ({ error }) => html`<${Empty} title="This director runs no scheduler." text=${error.hint || error.message} command="signalbox scheduler --director URL" />`;

@@ -1,5 +1,5 @@
-// What can be done about a task: cancel it, try it again as it was or edited,
-// take the slot away from one whose agent does not confirm a cancel.
+// The actions on a task: cancel it, retry it unchanged or edited, release its slot if its
+// agent does not confirm a cancel.
 import { html, useId, useState } from "../lib/dom.js";
 import { newKey, post } from "../lib/api.js";
 import { isEnded, isWaiting } from "../lib/board.js";
@@ -21,7 +21,7 @@ import { Edit, ToTop } from "./task-edit.js";
 
 const address = (task, verb) => `/api/queue/${encodeURIComponent(task.queue_id)}/${verb}`;
 
-// useMayCancel: whoever asked for a task may cancel and change it with less.
+// useMayCancel: the submitter of a task needs fewer rights to cancel and change it.
 export const useMayCancel = (task) => {
   const any = useMay("cancel"), own = useMay("submit"), mine = useOwn(task);
   return !any.ok && mine ? own : any;
@@ -46,7 +46,7 @@ export const TaskActions = ({ task, again }) => {
 const Cancel = ({ task, again, onClose }) => html`
   <${Confirm} title="Cancel the task" action="Cancel it" onClose=${onClose}
     consequence=${[isWaiting(task.state)
-      ? task.state === "parked" ? "It leaves the line and does not go on. It can be retried later." : "It leaves the line and is never started. It can be retried later."
+      ? task.state === "parked" ? "It leaves the line and does not continue. It can be retried later." : "It leaves the line and never starts. It can be retried later."
       : `${task.agent || "Its agent"} is told to stop it. What it has done so far is not undone; what it has printed stays.`]}
     onConfirm=${async () => {
       const answer = await post(address(task, "cancel"));
@@ -60,7 +60,7 @@ const outcome = (answer) => {
   return "The agent is told to stop, and has not confirmed yet.";
 };
 
-// Waits says which account or agent a task waits for, or until when, with what can be done about it.
+// Waits says which account or agent a task waits for, or until when, and what can be done.
 export const Waits = ({ task, again }) => {
   const { kind, name, text, until } = task.waiting_for, account = useLive((b) => kind === "account" ? b.accounts.get(name) : undefined), now = useNow();
   const admin = useMay("admin"), cancel = useMay("cancel");
@@ -75,28 +75,28 @@ export const Waits = ({ task, again }) => {
     }
   });
   return html`<div class="note is-warn">
-    <p><strong>${name ? `Waits for ${kind} ${name}` : "Waits"}${opens ? ` until ${ahead(opens, now)}` : ""}</strong> <span dir="auto">${detail && `(${detail})`}</span>.${parked && " It goes on where it stopped."}</p>
+    <p><strong>${name ? `Waits for ${kind} ${name}` : "Waits"}${opens ? ` until ${ahead(opens, now)}` : ""}</strong> <span dir="auto">${detail && `(${detail})`}</span>.${parked && " It continues where it stopped."}</p>
     ${kind !== "agent" && html`<p class="buttons">
       ${name && account?.state !== "open" && html`<button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => openAccount(name)}>Open account</button>`}
       <button type="button" disabled=${busy || !cancel.ok} title=${cancel.why || "whether the account is open or not"} onClick=${anyway}>Run anyway</button></p>`}
   </div>`;
 };
 
-// Unconfirmed stands while an agent has not confirmed a cancel. began is when
-// the director saw the cancel; without it, when this page did.
+// Unconfirmed is shown while an agent has not confirmed a cancel. began is when the
+// director got the cancel; without it, when this page saw it.
 export const Unconfirmed = ({ task, began }) => {
   const release = useMay("release"), now = useNow();
   const [first] = useState(() => new Date(now).toISOString());
   const waited = since(began ?? first, now);
   return html`<div class="note is-warn">
     <p><strong>Cancelling for ${span(waited)}${began ? "" : " at least"}:</strong> ${task.agent || "the agent"} has not confirmed that it stopped.</p>
-    ${waited >= 5 && task.agent && html`<p>If it does not answer, its slot can be taken away: the task then ends as cancelled.${" "}
+    ${waited >= 5 && task.agent && html`<p>If it does not answer, release its slot: the task then ends as cancelled.${" "}
       <button type="button" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(task.agent)}>Force release…</button></p>`}
   </div>`;
 };
 
-// Retry makes a new task of an ended one. The key is made with the dialog, so
-// that pressing twice makes one.
+// Retry makes a new task from an ended one. The dialog has one key, so that pressing twice
+// makes one task.
 const Retry = ({ task, onClose }) => {
   const tool = task.mode === "tool";
   const [key] = useState(newKey);
@@ -113,7 +113,7 @@ const Retry = ({ task, onClose }) => {
   const foot = html`<button type="button" onClick=${onClose}>Discard</button>
     <button type="submit" class="primary" data-first="" disabled=${busy}>${busy ? "Working…" : changes ? "Retry with the changes" : "Retry as it was"}</button>`;
   return html`<${Dialog} title="Retry the task" wide=${!tool} onClose=${onClose} onSubmit=${run} foot=${foot}>
-    <p>A new task is made; this one stays as it ended. ${tool ? "The tool is called with the same arguments." : "Change what is to be different, or nothing."}</p>
+    <p>A new task is made; this one stays as it ended. ${tool ? "The tool is called with the same arguments." : "Change it, or leave it as it is."}</p>
     ${!tool && html`
       <p><label for=${ids.prompt}>Prompt</label><textarea id=${ids.prompt} rows="8" value=${prompt} onInput=${(e) => setPrompt(e.target.value)}></textarea></p>
       <div class="fields">
@@ -125,8 +125,7 @@ const Retry = ({ task, onClose }) => {
   </${Dialog}>`;
 };
 
-// digest tells one text from another: a key stands for one request, and an
-// edited one is another. It needs no secrecy.
+// digest identifies a text: an edited request needs another key. It is not for security.
 const digest = (value) => {
   let sum = 0;
   for (const c of JSON.stringify(value)) sum = (Math.imul(sum, 31) + c.codePointAt(0)) >>> 0;

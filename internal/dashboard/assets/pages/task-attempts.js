@@ -1,5 +1,4 @@
-// The attempts of a piece of work side by side: what it is a retry of, and what
-// was made of it since.
+// The tries of the same work side by side: what a task is a retry of, and its own retries.
 import { cx, html, useEffect, useState } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
 import { current } from "../lib/live.js";
@@ -15,7 +14,7 @@ export const Attempts = ({ task }) => {
   const [chain, setChain] = useState([]);
   useEffect(() => {
     const over = new AbortController();
-    find(task, over.signal).then((list) => { if (!over.signal.aborted) setChain(list); }, () => {}); // what is not found is left out
+    find(task, over.signal).then((list) => { if (!over.signal.aborted) setChain(list); }, () => {}); // without an answer nothing is shown
     return () => over.abort();
   }, [task.queue_id, task.retry_of, isEnded(task.state)]);
   const all = chain.map((one) => (one.queue_id === task.queue_id ? { ...one, ...task } : one));
@@ -45,9 +44,9 @@ const edits = (task, before) => [
   task.prompt !== before.prompt && "prompt", task.model !== before.model && "model", task.timeout_seconds !== before.timeout_seconds && "time limit",
 ].filter(Boolean).join(", ") || "nothing";
 
-// find walks back to the first try, and on to those that were made of any of
-// them. A task names what it is a retry of; what was made of it is looked for
-// among what is newer: what is in flight stands on the board, the rest has ended.
+// find walks back to the first try, and forward to the retries of each. A task names what it
+// is a retry of; its own retries are among the newer tasks: those in flight are on the board,
+// the others in the history.
 const find = async (task, signal) => {
   const whole = (id) => get(`/api/queue/${encodeURIComponent(id)}`, { signal }).catch(() => null); // pruned by now
   const chain = [task];
@@ -57,7 +56,7 @@ const find = async (task, signal) => {
     chain.unshift(before);
   }
   const known = new Set(chain.map((t) => t.queue_id));
-  const newer = isEnded(task.state) ? await since(task, signal) : []; // only what has ended is retried
+  const newer = isEnded(task.state) ? await since(task, signal) : []; // only ended tasks are retried
   for (let found = true; found && chain.length < 2 * most;) {
     const next = newer.filter((t) => known.has(t.retry_of) && !known.has(t.queue_id));
     found = next.length > 0;

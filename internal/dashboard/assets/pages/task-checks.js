@@ -1,4 +1,4 @@
-// What the checks of a task's work said, and what those that did not pass printed.
+// The results of a task's checks, with the output of those that did not pass.
 import { html, useId } from "../lib/dom.js";
 import { took } from "../lib/time.js";
 import { Copy } from "../parts/copy.js";

@@ -1,5 +1,5 @@
-// What a task changed in its repository: figures, files and the patch, in one column or two.
-// A comment on lines goes into the message box of its conversation.
+// The changes of a task in its repository: totals, files and the patch, in one column or
+// two. A comment on lines goes into the message box of its conversation.
 import { cx, html, useEffect, useId, useMedia, useMemo, useState, useStore } from "../lib/dom.js";
 import { file as load } from "../lib/api.js";
 import { draft } from "../lib/draft.js";
@@ -16,8 +16,8 @@ import { languageOf, pieces, syntax } from "../parts/syntax.js";
 import { toast } from "../parts/toast.js";
 
 const page = 300; // lines of a file that are rendered at a time
-const mostOpen = 600; // lines that are rendered before anybody asks for them
-const mostFiles = 100; // files that are listed before anybody asks for more
+const mostOpen = 600; // lines rendered without a click
+const mostFiles = 100; // files listed without a click
 
 const path = (task) => `/api/queue/${encodeURIComponent(task.queue_id)}/diff`;
 const count = (n, what) => `${n.toLocaleString()} ${what}${n === 1 ? "" : "s"}`;
@@ -39,7 +39,7 @@ export const Changes = ({ task }) => {
         </span>
       </header>
       <${Where} changes=${changes} />
-      <${ErrorBox} error=${error} title="The changes did not come" retry=${again} />
+      <${ErrorBox} error=${error} title="The changes could not be loaded" retry=${again} />
       ${some && !data && !error && html`<p class="card-body quiet">Loading…</p>`}
       ${data && html`<${Files} list=${data.files ?? []} all=${data.files_changed} files=${files} base=${id} />`}
       ${data?.cut && html`<p class="output-bar"><strong>This is not the whole patch:</strong> <span dir="auto">${data.cut}.</span></p>`}
@@ -49,14 +49,14 @@ export const Changes = ({ task }) => {
 
 const Lines = ({ of }) => html`<span class="diff-count"><span class="tone-good">+${of.insertions.toLocaleString()}</span> <span class="tone-bad">−${of.deletions.toLocaleString()}</span></span>`;
 
-// Where says on which branch and between which commits.
+// Where shows the branch and the commits.
 const Where = ({ changes }) => {
   const short = (hash) => html`<code title=${hash}>${hash.slice(0, 9)}</code>`;
   return html`<p class="output-bar quiet">
     ${changes.branch && html`<span>branch <code dir="auto">${visible(changes.branch)}</code> <${Copy} text=${changes.branch} label="Copy the branch" /></span>`}
     ${changes.head && html`<span>${changes.base && html`${short(changes.base)}…`}${short(changes.head)}</span>`}
     <span>${count(changes.commits, "commit")}</span>
-    ${changes.uncommitted && html`<span>${changes.workspace !== "folder" ? "what it left was committed for it" : "not all of it is committed"}</span>`}
+    ${changes.uncommitted && html`<span>${changes.workspace !== "folder" ? "leftover changes were committed for it" : "not all of it is committed"}</span>`}
     <span class="cut" title=${changes.dir}>${changes.workspace !== "folder" ? "in a worktree of its own" : "in"} <code>${visible(changes.dir)}</code></span></p>`;
 };
 
@@ -68,12 +68,12 @@ const Download = ({ task }) => {
     if (cut) toast(`This is not the whole patch: ${cut}.`, "bad");
   });
   return html`<button type="button" disabled=${busy} onClick=${run}>${busy ? "Loading…" : "Download"}</button>
-    ${error && html`<${ErrorBox} error=${error} title="The patch did not come" />`}`;
+    ${error && html`<${ErrorBox} error=${error} title="The patch could not be loaded" />`}`;
 };
 
 const words = { added: "added", modified: "", deleted: "deleted", renamed: "renamed", copied: "copied", typechange: "type changed" };
 
-// Files are those that changed; the ones of which the patch is here lead to it.
+// Files lists the changed files, with links to their parts of the patch.
 const Files = ({ list, all, files, base }) => {
   const [most, setMost] = useState(mostFiles);
   const known = useMemo(() => new Map(files.map((file, i) => [file.path, i])), [files]);
@@ -104,7 +104,7 @@ const Patch = ({ files, task, split, base }) => {
   });
 };
 
-// File is the patch of one file. Nothing of it is rendered while it is folded.
+// File is the patch of one file. While folded it renders nothing.
 const File = ({ file, task, split, id, first }) => {
   const [open, setOpen] = useState(first), [most, setMost] = useState(page);
   const name = visible(file.path);
@@ -119,7 +119,7 @@ const File = ({ file, task, split, id, first }) => {
     </details>`;
 };
 
-// useColours is the pieces of each line of a file by their kind, once its syntax is here.
+// useColours returns the coloured pieces of each line of a file, once its syntax is loaded.
 const useColours = (file) => {
   const language = languageOf(file.path);
   const [known, setKnown] = useState(null);
@@ -131,7 +131,7 @@ const useColours = (file) => {
   return useMemo(() => {
     const colours = new Map();
     for (const { lines } of known ? file.hunks : []) {
-      for (const without of ["add", "del"]) { // as it was, then as it is
+      for (const without of ["add", "del"]) { // the old text, then the new text
         const side = lines.filter((line) => line.kind !== without && line.kind !== "note");
         for (const [i, one] of pieces(known, side.map((line) => visible(line.text))).entries()) colours.set(side[i], one);
       }
@@ -140,8 +140,8 @@ const useColours = (file) => {
   }, [file, known]);
 };
 
-// Hunks are the lines. The numbers are buttons: one comments, with Shift up to where the last
-// press was. From the keyboard the arrows go from line to line, with Shift they mark.
+// Hunks shows the lines. The numbers are buttons for comments; Shift extends to the last
+// pressed one. Arrow keys move between lines, with Shift they select.
 const Hunks = ({ file, task, split, most, name }) => {
   const may = useMay("submit");
   const [marked, setMarked] = useState(null); // {from, to}: places in all
@@ -204,7 +204,7 @@ const Hunks = ({ file, task, split, most, name }) => {
     <table class=${cx("diff-table", split && "is-split")}>${split && html`<colgroup><col class="diff-side" /><col /><col class="diff-side" /><col /></colgroup>`}<tbody>${rows}</tbody></table></div>`;
 };
 
-// Comment puts a comment into the message that goes to the agent next.
+// Comment adds a comment to the next message to the agent.
 const Comment = ({ task, place, onClose }) => {
   const [text, setText] = useState(""), id = useId();
   const kept = draft(`message ${task.agent} ${task.session_id}`);
@@ -213,11 +213,11 @@ const Comment = ({ task, place, onClose }) => {
     kept.write([kept.read(), `${place} ${text.trim()}`].filter(Boolean).join("\n"));
     onClose();
     if (leave) go(conversationPath(task.agent, task.session_id));
-    else toast(`The comment stands in the message to ${task.agent}. Open conversation sends it.`);
+    else toast(`The comment is in the message to ${task.agent}. Send it with Open conversation.`);
   };
   const foot = html`<button type="button" onClick=${onClose}>Discard</button>
     <button type="button" disabled=${!text.trim()} onClick=${() => add(false)}>Add, and comment more</button>
-    <button type="submit" class="primary" disabled=${!text.trim()}>Go on with ${task.agent}</button>`;
+    <button type="submit" class="primary" disabled=${!text.trim()}>Continue with ${task.agent}</button>`;
   return html`<${Dialog} title="Comment" wide onClose=${onClose} onSubmit=${() => add(true)} foot=${foot}>
     <p class="quiet">It becomes part of the next message of the conversation, which you see before it is sent.</p>
     <p><label for=${id}><code>${place}</code></label><textarea id=${id} data-first="" dir="auto" rows="4" maxlength="20000" value=${text} onInput=${(e) => setText(e.target.value)}

@@ -1,4 +1,4 @@
-// A task that waits can be changed: its prompt, who may take it, its priority and its place.
+// A waiting task can be changed: its prompt, who may take it, its priority and its place.
 import { html, useState } from "../lib/dom.js";
 import { get, patch } from "../lib/api.js";
 import { useMay, useOwn } from "../lib/me.js";
@@ -10,7 +10,7 @@ import { toast } from "../parts/toast.js";
 
 const address = (task) => `/api/queue/${encodeURIComponent(task.queue_id)}`;
 
-// ToTop moves a task ahead of all that waits in its queue.
+// ToTop moves a task to the front of its queue.
 export const ToTop = ({ task, again }) => {
   const may = useMay("cancel");
   const [run, busy, error] = useAction(async () => {
@@ -22,7 +22,7 @@ export const ToTop = ({ task, again }) => {
     ${error && html`<${ErrorBox} error=${error} />`}`;
 };
 
-const place = [["", "as it is"], ["top", "ahead of all in its queue"], ["back", "behind all of its priority"]];
+const place = [["", "as it is"], ["top", "at the front of its queue"], ["back", "behind all tasks of its priority"]];
 
 export const Edit = ({ task, again, onClose }) => {
   const top = useMay("cancel"), admin = useMay("admin"), own = useOwn(task), theirs = !own && !admin.ok;
@@ -45,18 +45,18 @@ export const Edit = ({ task, again, onClose }) => {
         const now = await get(address(task));
         if (now.state === "pending") {
           setRevision(now.revision);
-          refused.message = `Somebody changed the task meanwhile${now.edited_by ? ` (${now.edited_by})` : ""}. Press Save once more to put yours in its place.`;
+          refused.message = `Somebody changed the task meanwhile${now.edited_by ? ` (${now.edited_by})` : ""}. Press Save again to overwrite it.`;
         }
       }
       throw refused;
     }
-    toast("The task is changed.");
+    toast("The task was changed.");
     onClose();
     again();
   });
   const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${busy || changed.length === 0}>${busy ? "Saving…" : "Save"}</button>`;
   return html`<${Dialog} title="Change the task" wide onClose=${onClose} onSubmit=${run} foot=${foot}>
-    <${Field} label="Prompt" hint=${theirs ? "Only who asked for it, and an admin, may change this and who takes it." : ""} error=${error} name="prompt">${(p) => html`<textarea ...${p} data-first="" dir="auto" rows="8" disabled=${theirs} value=${form.prompt} onInput=${set("prompt")}></textarea>`}</${Field}>
+    <${Field} label="Prompt" hint=${theirs ? "Only its submitter or an admin may change this and who takes it." : ""} error=${error} name="prompt">${(p) => html`<textarea ...${p} data-first="" dir="auto" rows="8" disabled=${theirs} value=${form.prompt} onInput=${set("prompt")}></textarea>`}</${Field}>
     <div class="fields">
       <${Field} label="Who may take it" hint=${bound ? "Its conversation is with this agent." : ""} error=${error} name="agent">${(p) => html`<${Who} props=${{ ...p, disabled: theirs || bound }} value=${form.who} onChange=${set("who")} />`}</${Field}>
       <${Field} label="Priority" hint="one step counts as a minute of waiting" error=${error} name="priority">${(p) => html`<input ...${p} type="number" min="-10" max="10" step="1" value=${form.priority} onInput=${set("priority")} />`}</${Field}>

@@ -1,4 +1,4 @@
-// The facts of a task: who asked, when what happened, with what.
+// The facts of a task: who submitted it, its times and settings.
 import { html } from "../lib/dom.js";
 import { isWaiting } from "../lib/board.js";
 import { money } from "../lib/money.js";
@@ -52,7 +52,7 @@ const limit = (task) => (task.timeout_ms ? span(task.timeout_ms / 1000) : task.t
 
 const ways = { web: "from these pages", cli: "with the command line", api: "over the API", user: "in a chat", scheduler: "by a schedule", agent: "as an agent" };
 
-// asker says who asked by which way.
+// asker says who submitted the task, and how.
 const asker = (task) => {
   const who = task.source_user_email || task.source_user_id || task.source_service;
   const way = task.mode === "chat" ? "in a chat" : task.mode === "bypass" ? "beside the queue" : ways[task.source] ?? task.source;

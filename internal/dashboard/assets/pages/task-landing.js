@@ -1,4 +1,4 @@
-// The way of a task's work to a branch, and what can be done about it.
+// The landing of a task's work on a branch, and its actions.
 import { html, useId, useState } from "../lib/dom.js";
 import { local } from "../lib/time.js";
 import { ErrorBox } from "../parts/errorbox.js";
@@ -12,7 +12,7 @@ import { useMayCancel } from "./task-actions.js";
 const words = { wanted: "wanted", queued: "next", landing: "landing", returned: "being mended", landed: "landed", stands: "needs you", dropped: "dropped" };
 const tones = { queued: "tone-busy", landing: "tone-busy", returned: "tone-busy", landed: "tone-good", stands: "tone-warn" };
 
-// canLand says whether a task did work of its own that has not gone elsewhere.
+// canLand reports whether a task did work of its own that may land.
 const canLand = ({ state, mode, result }) => {
   const changes = result?.changes;
   return state === "completed" && mode !== "tool" && mode !== "land" && Boolean(changes) && changes.workspace !== "folder" && changes.files_changed + changes.commits > 0;
@@ -39,7 +39,7 @@ export const Landing = ({ task, again }) => {
 
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
-// Tasks are those that land the work and mend it, and where it is.
+// Tasks lists the tasks that land and fix the work, and the worktree.
 const Tasks = ({ landing: l }) => html`<p class="quiet">
   ${l.land_task && html`<span>Landing task <${TaskLink} id=${l.land_task} />.</span>`}
   ${l.turn && html` <span>Mended by <${TaskLink} id=${l.turn} />.</span>`}

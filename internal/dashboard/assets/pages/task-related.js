@@ -1,10 +1,10 @@
-// What called for a task, and what it called for itself.
+// The task that called a task, and the tasks that it called.
 import { html } from "../lib/dom.js";
 import { span } from "../lib/time.js";
 import { useLoad } from "../parts/load.js";
 import { TaskLink } from "../parts/tasklink.js";
 
-const every = 5000; // ms: a running task may call for others
+const every = 5000; // ms: a running task may call others
 
 export const Related = ({ task }) => {
   const { data: tree } = useLoad(`/api/activities/${encodeURIComponent(task.queue_id)}`, task.ended_at ? 0 : every);
@@ -14,8 +14,8 @@ export const Related = ({ task }) => {
     <section class="card" aria-labelledby="related-head">
       <header class="card-head"><h2 id="related-head">Calls</h2></header>
       <div class="card-body">
-        ${task.parent_id && html`<p>Called for by <${TaskLink} id=${task.parent_id} />${task.source_agent && ` of ${task.source_agent}`}${task.depth > 1 && `, ${task.depth} calls deep`}</p>`}
-        ${below.length > 0 && html`<p>It called for:</p><${Tree} list=${below} />`}
+        ${task.parent_id && html`<p>Called by <${TaskLink} id=${task.parent_id} />${task.source_agent && ` of ${task.source_agent}`}${task.depth > 1 && `, ${task.depth} calls deep`}</p>`}
+        ${below.length > 0 && html`<p>It called:</p><${Tree} list=${below} />`}
       </div>
     </section>`;
 };

@@ -1,4 +1,4 @@
-// What an ended task left behind, and what came too late to count.
+// The result of an ended task, and late reports.
 import { html } from "../lib/dom.js";
 import { money } from "../lib/money.js";
 import { clock, full, took } from "../lib/time.js";
@@ -10,7 +10,7 @@ import { Text } from "../parts/text.js";
 
 export const Result = ({ task }) => {
   const result = task.result;
-  // What gave no answer and failed says why elsewhere.
+  // A failed task without an answer is explained elsewhere.
   if (!result || (!result.output && task.state !== "completed")) return null;
   return html`
     <section class="card" aria-labelledby="result-head">
@@ -22,7 +22,7 @@ export const Result = ({ task }) => {
     </section>`;
 };
 
-// Answer is what an agent said, rendered; what a command printed stays as it is.
+// Answer is the rendered answer of an agent; command output stays as it is.
 const Answer = ({ task, text }) => (task.state === "completed" && /^#|[`*|]|^ {0,3}[-+] |\]\(/m.test(text)
   ? html`<${Markdown} text=${text} />`
   : html`<${Text} text=${text} lines=${40} />`);
@@ -36,12 +36,12 @@ export const figures = (result) => [
   result.tool_count > 0 && `${result.tool_count} tool ${result.tool_count === 1 ? "call" : "calls"}`,
 ].filter(Boolean).join(" · ");
 
-// Stale is what executions said after they had lost their slot.
+// Stale shows reports of executions after they had lost their slot.
 export const Stale = ({ list }) => html`
   <section class="card" aria-labelledby="stale-head">
-    <header class="card-head"><h2 id="stale-head">Said too late</h2></header>
+    <header class="card-head"><h2 id="stale-head">Late reports</h2></header>
     <div class="card-body">
-      <p class="quiet">These executions had lost their slot when they answered. What they said is kept and changes nothing.</p>
+      <p class="quiet">These executions had lost their slot when they answered. Their reports are kept but change nothing.</p>
       ${list.map((one) => html`
         <div class="stale" key=${one.fence}>
           <p><strong>${one.state}</strong> by <${AgentLink} name=${one.agent} />, <span title=${full(one.at)}>${clock(one.at)}</span>, fence ${one.fence}${one.message && `: ${one.message}`}</p>

@@ -1,17 +1,17 @@
-// The steps of a task's course. Pure functions.
+// The steps of a task's history. Pure functions.
 import { isEnded } from "../lib/board.js";
 import { clock, local } from "../lib/time.js";
 
-export const mostCalls = 40; // bars of calls, the latest
+export const mostCalls = 40; // bars for the latest calls
 
 const requeueWords = { busy: "was busy", refuse: "did not take it", unsent: "was not sent it", lost: "was lost", release: "was released" };
 
-// stepsOf is what happened to a task, in order: {label, kind, from, to, note, after}, in ms;
+// stepsOf returns what happened to a task, in order: {label, kind, from, to, note, after}, in ms.
 // after is the task whose end ended a wait.
 export const stepsOf = (task, now, before) => {
   const steps = [];
   const add = (label, kind, from, to, note) => { if (to >= from) steps.push({ label, kind, from, to, note }); };
-  let at = Date.parse(task.created_at), queued = false, parked = ""; // why it was, until the next claim
+  let at = Date.parse(task.created_at), queued = false, parked = ""; // reason, until the next claim
   const claimed = (time) => {
     const due = task.not_before ? Date.parse(task.not_before) : 0;
     if (due > at && steps.length === 0) { add(`Not before ${clock(task.not_before)}`, "wait", at, Math.min(due, time)); at = Math.min(due, time); }

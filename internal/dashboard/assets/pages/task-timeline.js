@@ -1,5 +1,4 @@
-// The course of a task as bars: each wait and each claim, the run, and the tool
-// calls in it.
+// The history of a task as bars: each wait and claim, the run, and its tool calls.
 import { cx, html } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
 import { query } from "../lib/api.js";
@@ -31,7 +30,7 @@ export const Timeline = ({ task }) => {
     </section>`;
 };
 
-// useBefore is the task that last ended on the agent while this one waited; null if none did.
+// useBefore is the last task that ended on the agent while this one waited, or null.
 const useBefore = (task) => {
   const asks = task.agent && task.mode !== "tool" && task.dispatched_at && Date.parse(task.dispatched_at) - Date.parse(task.created_at) >= 1000;
   const until = asks && new Date(Date.parse(task.dispatched_at) + 1).toISOString();

@@ -1,4 +1,4 @@
-// A task that is a call of a tool: the tool, its arguments, and its answer.
+// A tool task: the tool, its arguments, and its answer.
 import { html, useMemo } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
@@ -18,7 +18,7 @@ export const ToolCall = ({ task }) => {
       <header class="card-head"><h2 id="tool-head">Call of <code>${task.tool}</code></h2>${given && html`<${Copy} text=${given} label="Copy the arguments" />`}</header>
       <div class="card-body">
         <h3>Arguments</h3>
-        ${given ? html`<${Text} text=${given} />` : html`<p class="quiet">None that may be shown. Secret ones are erased with the end of the task.</p>`}
+        ${given ? html`<${Text} text=${given} />` : html`<p class="quiet">None to show. Secret arguments are erased when the task ends.</p>`}
         ${task.metadata && html`<h3>Metadata</h3><${Text} text=${pretty(task.metadata)} />`}
         ${ended && html`<h3>Answer</h3>${!may.ok ? html`<p class="quiet">${may.why}</p>`
           : error ? html`<p class="quiet">It is not shown: ${error.message}.</p>`
@@ -30,8 +30,7 @@ export const ToolCall = ({ task }) => {
 
 const pretty = (value) => (value === undefined || value === null ? "" : JSON.stringify(value, null, 2));
 
-// said is the answer of a tool as text: its blocks of text, and the others as
-// they are.
+// said is the answer of a tool as text: its text blocks, and the others as JSON.
 const said = (result) => {
   if (!result) return "";
   const blocks = Array.isArray(result.content) ? result.content : [];

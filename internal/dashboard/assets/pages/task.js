@@ -1,5 +1,4 @@
-// One task: what it is, where it stands, why, what it said, and what can be
-// done about it.
+// One task: facts, state, reasons, output and actions.
 import { html, useCallback } from "../lib/dom.js";
 import { useLive, useOnTask } from "../lib/live.js";
 import { unwatch, useWatched, watch } from "../lib/notify.js";
@@ -28,7 +27,7 @@ import { Related } from "./task-related.js";
 import { Timeline } from "./task-timeline.js";
 import { ToolCall } from "./task-tool.js";
 
-const every = 5000; // ms between two looks at a task that has not ended
+const every = 5000; // ms between two reads of a task that has not ended
 
 export default ({ id }) => {
   const path = `/api/queue/${encodeURIComponent(id)}`;
@@ -45,7 +44,7 @@ export default ({ id }) => {
   return html`<${Whole} key=${id} task=${task} error=${error} again=${again} />`;
 };
 
-// showWhy leads to the panel, which stands at the end on a phone.
+// showWhy scrolls to the panel, which is at the end on a phone.
 const showWhy = () => {
   const panel = document.querySelector(".why");
   if (!panel) return false;
@@ -58,7 +57,7 @@ const showWhy = () => {
 const Missing = ({ id, error, again }) => {
   if (error.code !== "not_found") return html`<div class="page-head"><h1>Task</h1></div><${ErrorBox} error=${error} retry=${again} />`;
   return html`<div class="page-head"><h1>No such task</h1></div>
-    <${Empty} title=${`There is no task ${id}.`} text="It never existed, or it ended so long ago that it has been pruned. These are known:" command="signalbox history">
+    <${Empty} title=${`There is no task ${id}.`} text="It never existed, or it has been pruned. These are known:" command="signalbox history">
       <p><a href="/ui/tasks">All tasks</a></p></${Empty}>`;
 };
 
@@ -109,7 +108,7 @@ const Head = ({ task, again }) => html`
     <${TaskActions} task=${task} again=${again} />
   </header>`;
 
-// Neighbours lead to the tasks before and after in the list from which this one was
+// Neighbours links to the previous and the next task in the list from which this one was
 // opened.
 const Neighbours = ({ id }) => {
   const { before, after } = neighbours(id);
@@ -120,7 +119,7 @@ const Neighbours = ({ id }) => {
   return html`<span class="neighbours" role="group" aria-label="In the list">${step(before, "Previous", "[")} ${step(after, "Next", "]")}</span>`;
 };
 
-// Watch has the end of the task told in this browser.
+// Watch notifies of the end of the task in this browser.
 const Watch = ({ id }) => {
   const on = useWatched(id);
   return html`<button type="button" class="small" aria-pressed=${on ? "true" : "false"} onClick=${() => (on ? unwatch(id) : watch(id))}>${on ? "Watched" : "Watch"}</button>`;
@@ -129,7 +128,7 @@ const Watch = ({ id }) => {
 const titleOf = (task) => (task.mode === "tool" ? task.tool : firstLine(task.prompt_preview));
 const firstLine = (text) => text.split("\n", 1)[0] || "(an empty prompt)";
 
-// Clock is the one time that matters now.
+// Clock shows the time that matters most now.
 const Clock = ({ task }) => {
   const now = useNow();
   if (isEnded(task.state)) {
@@ -140,7 +139,7 @@ const Clock = ({ task }) => {
   return html`<span class="quiet" title=${full(began)}>${task.started_at ? "running" : "being handed over"} for ${span(since(began, now))}</span>`;
 };
 
-// Notes are the sentences that must not be missed.
+// Notes shows the important messages.
 const Notes = ({ task, again }) => {
   const live = useLive((board) => board.tasks.get(task.queue_id));
   if (task.state === "cancelling") return html`<${Unconfirmed} task=${task} began=${live?.cancelling_since} />`;
@@ -149,7 +148,7 @@ const Notes = ({ task, again }) => {
   }
   if (task.state === "cancelled") return html`<p class="note"><strong>Cancelled.</strong> ${task.message}</p>`;
   if (task.waiting_for) return html`<${Waits} task=${task} again=${again} />`;
-  if (task.cancel_requested) return html`<p class="note is-warn">A cancel was asked for: it wins as soon as the agent answers.</p>`;
+  if (task.cancel_requested) return html`<p class="note is-warn">A cancel was requested: the task is cancelled as soon as the agent answers.</p>`;
   if (task.last_error) return html`<p class="note is-warn"><strong>Attempt ${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""} failed:</strong> ${task.last_error}</p>`;
   return null;
 };

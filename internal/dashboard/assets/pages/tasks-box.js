@@ -1,5 +1,5 @@
-// The field for a query of tasks. It completes keys and values: arrows move, Tab and
-// Enter take an option, Esc closes the list.
+// The search field for tasks. It completes keys and values: arrows move, Tab and Enter
+// accept an option, Esc closes the list.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 import { complete, unfinished } from "../lib/complete.js";
@@ -8,9 +8,9 @@ import { go } from "../lib/router.js";
 
 const wait = 250; // ms after the last letter
 
-let known = [], asked = null; // the keys, asked for once
+let known = [], asked = null; // the keys, read once
 
-// useSearchKeys are the keys of a query: {key, text, values, examples}.
+// useSearchKeys returns the keys of queries: {key, text, values, examples}.
 const useSearchKeys = () => {
   const [keys, setKeys] = useState(known);
   useEffect(() => {
@@ -20,7 +20,7 @@ const useSearchKeys = () => {
   return keys;
 };
 
-// useJobs are the names of the schedules, asked for once, when they are wanted.
+// useJobs returns the names of the schedules, read once when needed.
 const useJobs = (wanted) => {
   const [jobs, setJobs] = useState(null);
   useEffect(() => {
@@ -31,8 +31,8 @@ const useJobs = (wanted) => {
   return jobs ?? [];
 };
 
-// SearchBox: pathOf makes the address of another query; tasks are the rows that are
-// shown, for values that nothing else knows.
+// SearchBox: pathOf returns the address of another query; tasks are the shown rows, for
+// completing values.
 export const SearchBox = ({ q, error, pathOf, tasks }) => {
   const [text, setText] = useState(q), [caret, setCaret] = useState(-1), [at, setAt] = useState(-1); // caret -1: the list is closed
   const timer = useRef(0), sent = useRef(q), input = useRef(null), place = useRef(-1), taken = useRef(false);
@@ -91,13 +91,13 @@ export const SearchBox = ({ q, error, pathOf, tasks }) => {
   </form>`;
 };
 
-// KeyList names the keys in one line.
+// KeyList lists the keys in one line.
 export const KeyList = () => {
   const keys = useSearchKeys();
-  return html`<p id="search-keys" class="quiet small-text">Keys: ${keys.map((k) => k.key).join(", ")}. A minus before a word leaves it out.</p>`;
+  return html`<p id="search-keys" class="quiet small-text">Keys: ${keys.map((k) => k.key).join(", ")}. A minus before a word excludes it.</p>`;
 };
 
-// valuesOf are the values of a key that the board and the list know, with what they stand for.
+// valuesOf returns the values of a key from the board and the list, with descriptions.
 const valuesOf = (key, tasks, jobs) => {
   const b = current();
   const of = (name) => tasks.map((t) => t[name]);

@@ -1,5 +1,5 @@
-// What is done to many tasks at once: the picked ones, or all that match. How
-// many they are is counted first, and done only to as many.
+// Actions on many tasks: the picked ones, or all that match. They are counted first,
+// and the action applies only to that number.
 import { html } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { isEnded } from "../lib/board.js";
@@ -18,7 +18,7 @@ export const BulkBar = ({ q, found, picked, clear }) => {
       <button type="button" class="small" disabled=${!retry.ok || over === 0} title=${retry.why || undefined} onClick=${() => bulk(queriesOf(rows, true), "retry", clear)}>Retry ${over}…</button>
       <button type="button" class="small plain" onClick=${clear}>Clear selection</button></p>`;
   }
-  // Without anything to do the bar stays: what comes and goes would move the rows.
+  // The bar stays when empty, so that it does not move the rows.
   if (!q || found.total === 0 || found.error) return html`<p class="bulk quiet">Select rows to cancel or retry several at once.</p>`;
   return html`<p class="bulk"><span class="quiet">All that match:</span>
     <button type="button" class="small" disabled=${!cancel.ok} title=${cancel.why || undefined} onClick=${() => bulk([q], "cancel", clear)}>Cancel…</button>
@@ -27,45 +27,45 @@ export const BulkBar = ({ q, found, picked, clear }) => {
 
 const most = 25; // ids in one query, which has at most 1,000 bytes
 
-// queriesOf names the picked tasks: those that have ended, or those that have
-// not. The end of the oldest spares the director the whole history.
+// queriesOf returns queries for the picked tasks: the ended ones, or the others. The
+// oldest end time spares the director a search of the whole history.
 export const queriesOf = (rows, ended) => {
   const those = rows.filter((t) => isEnded(t.state) === ended), ids = those.map((t) => t.queue_id);
   const oldest = those.map((t) => t.ended_at).sort((a, b) => Date.parse(a) - Date.parse(b))[0];
-  const which = ended ? `state:completed,failed,cancelled,timeout since:${oldest} ` : ""; // what completed is retried only where it is named
+  const which = ended ? `state:completed,failed,cancelled,timeout since:${oldest} ` : ""; // completed tasks are retried only if the query names the state
   return Array.from({ length: Math.ceil(ids.length / most) }, (_, i) => `${which}id:${ids.slice(i * most, (i + 1) * most).join(",")}`);
 };
 
-const words = { cancel: ["Cancel", "cancelled", "What waits leaves its line; what runs is told to stop, and what it has done is not undone."], retry: ["Retry", "tried again", "For each a new task is made; the old ones stay as they ended. What completed is left alone, unless the query names it."] };
+const words = { cancel: ["Cancel", "cancelled", "Waiting tasks leave their line; running ones are told to stop, and what they have done is not undone."], retry: ["Retry", "tried again", "Each gets a new task; the old ones stay as they ended. What completed is left alone, unless the query names it."] };
 
 const number = (n) => n.toLocaleString("en");
 const tasks = (n) => `${number(n)} ${n === 1 ? "task" : "tasks"}`;
 const total = (counts) => counts.reduce((a, b) => a + b, 0);
 const sum = (answers, name) => answers.reduce((n, a) => n + a[name], 0);
 
-// send asks the director for each query; expect are the counts that were seen.
+// send sends each query; expect are the counts that the user saw.
 const send = async (queries, action, expect = []) => {
   const answers = [];
   for (const [i, query] of queries.entries()) {
     try {
       answers.push(await post("/api/queue/bulk", { query, action, expect: expect[i] }));
     } catch (error) {
-      error.left = i; // what was done before is not asked for again
+      error.left = i; // the queries that succeeded are not repeated
       throw error;
     }
   }
   return answers;
 };
 
-// bulk counts, asks, and does it to just as many. Where they are others by
-// then it asks once more.
+// bulk counts, asks for confirmation, and acts on exactly that number. If the number has
+// changed by then, it asks again.
 export const bulk = async (queries, action, done, before, begun) => {
   const [verb, past, note] = words[action];
   let counts;
   try {
     counts = (await send(queries, action)).map((a) => a.count);
   } catch (error) {
-    toast(`They could not be counted: ${error.message}.`, "bad");
+    toast(`The tasks could not be counted: ${error.message}.`, "bad");
     return;
   }
   const count = total(counts);

@@ -1,4 +1,4 @@
-// The tasks of a search as a file.
+// The export of a search's tasks.
 import { html } from "../lib/dom.js";
 import { serverNow } from "../lib/time.js";
 import { ExportMenu } from "../parts/export.js";

@@ -1,11 +1,11 @@
-// Failures that are alike and stand together, as one row of the list of tasks.
+// Adjacent failures with one cause, as one row of the task list.
 import { html } from "../lib/dom.js";
 import { useMay } from "../lib/me.js";
 import { age, useNow } from "../lib/time.js";
 import { State } from "../parts/state.js";
 import { bulk, queriesOf } from "./tasks-bulk.js";
 
-// groupCells are what the columns show of a group; how is {open, toggle, picked, pick}: toggle unfolds it, pick selects all of it.
+// groupCells returns the cells of a group; how is {open, toggle, picked, pick}: toggle unfolds it, pick selects all of it.
 export const groupCells = (shown, group, how) => shown.map((c) => cell[c.name]?.(group, how));
 
 const cell = {

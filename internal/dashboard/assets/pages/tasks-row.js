@@ -1,4 +1,4 @@
-// A row of the tasks: where it stands, what it is, who has it, how long; and which of that is shown.
+// A row of the task list, and its columns.
 import { html, useMedia, useStore } from "../lib/dom.js";
 import { isEnded, isWaiting } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
@@ -15,23 +15,23 @@ import { shortId, TaskLink } from "../parts/tasklink.js";
 
 const unseen = (text) => html`<span class="unseen">${text}</span>`;
 
-// What has a title can be left out; sort is the order by it.
+// Columns with a title can be hidden; sort is the order by a column.
 const columns = [
   { name: "pick", label: unseen("Selected"), width: "20px" }, { name: "state", label: "State", width: "104px" }, { name: "id", label: "Id", title: "Id", width: "58px" },
   { name: "what", label: "Task", width: "minmax(0, 1fr)" }, { name: "where", label: "Where", title: "Where", width: "minmax(0, 220px)", sort: "agent", ascends: true }, { name: "time", label: "Time", title: "Time", width: "var(--time)", sort: "ended" },
   { name: "took", label: "Duration", title: "Duration", width: "76px", sort: "duration" }, { name: "cost", label: "Cost", title: "Cost", width: "64px" }, { name: "do", label: unseen("Actions"), width: "76px" },
 ];
 
-// useHidden are the columns that are left out: by the address, else as this browser remembers.
+// useHidden returns the hidden columns: from the address, else from this browser's settings.
 const useHidden = () => {
   const kept = useStore(hiddenColumns), asked = useRoute().query.get("hide");
   return (asked ?? kept).split(",").filter((name) => columns.some((c) => c.name === name && c.title));
 };
 
-// hideText is what an address says of them.
+// useHideText is their form in an address.
 export const useHideText = () => useHidden().join(",") || "none";
 
-// useColumns are those that a person wants and that there is room for.
+// useColumns returns the visible columns for which there is room.
 export const useColumns = () => {
   const hidden = useHidden();
   const phone = useMedia("(max-width: 640px)"), wide = useMedia("(min-width: 1001px)"), middle = useMedia("(min-width: 801px)");
@@ -39,8 +39,8 @@ export const useColumns = () => {
   return columns.filter((c) => !hidden.includes(c.name) && room[c.name] !== false);
 };
 
-// ColumnMenu says which columns are shown; this browser remembers it. pathOf makes an
-// address that says it, where the one that is shown does.
+// ColumnMenu selects the columns; this browser remembers them. pathOf returns an address
+// with the choice, if the present address has one.
 export const ColumnMenu = ({ asked, pathOf }) => {
   const hidden = useHidden();
   const toggle = (name) => {
@@ -51,7 +51,7 @@ export const ColumnMenu = ({ asked, pathOf }) => {
   return html`<${Menu} label="Columns" items=${columns.filter((c) => c.title).map((c) => ({ text: c.title, checked: !hidden.includes(c.name), act: () => toggle(c.name) }))}>Columns</${Menu}>`;
 };
 
-// cells are what the columns show of a task.
+// cells returns the cells of a task.
 export const cells = (shown, t, { picked, toggle }) => shown.map((c) => cell[c.name](t, picked, toggle));
 
 const cell = {
@@ -66,8 +66,8 @@ const cell = {
   do: (t) => (isEnded(t.state) ? html`<${RetryButton} task=${t} />` : html`<${CancelButton} task=${t} />`),
 };
 
-// secondsOf is how long a task has run, to its end or so far; undefined where it
-// has not.
+// secondsOf is how long a task has run, until its end or now; undefined if it has not
+// started.
 export const secondsOf = (t, now) => (t.started_at ? since(t.started_at, t.ended_at ? Date.parse(t.ended_at) : now) : undefined);
 
 const Took = ({ task: t }) => {

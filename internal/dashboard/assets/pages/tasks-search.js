@@ -1,19 +1,18 @@
-// The answer to a query, page by page, kept up with the live board: a row
-// says at once what its task does; what would come or go is asked for anew,
-// unless somebody points at the list.
+// The results of a query, page by page, updated from the live board. Rows change at
+// once; a new search adds and removes rows, unless the list is held.
 import { useCallback, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
 import { current, onChange, useLive } from "../lib/live.js";
 import { useHold } from "../lib/hold.js";
 import { kept } from "../lib/place.js";
 
-const page = 200, again = 2000; // rows; ms between two searches for what came
+const page = 200, again = 2000; // rows; ms between two searches
 
-const none = { tasks: [], first: [], next: "", total: 0, approximate: false, busy: true, error: null, of: "" }; // of: the query and order that the tasks are of
+const none = { tasks: [], first: [], next: "", total: 0, approximate: false, busy: true, error: null, of: "" }; // of: the query and order of the tasks
 
 export const useSearch = (q, sort) => {
   const [state, setState] = useState(() => kept()?.found ?? none);
-  const came = useRef(state !== none); // with what it showed when it was left
+  const came = useRef(state !== none); // with the state from before it was left
   const asking = useRef(null), of = `${sort} ${q}`, asked = useRef(q);
   const load = useCallback(async () => {
     asking.current?.abort();
@@ -26,7 +25,7 @@ export const useSearch = (q, sort) => {
     }
   }, [q, sort]);
   useEffect(() => {
-    // In another order the rows stay until it is there, and the focus in the head of the table.
+    // While another order loads, the rows stay, and so does the focus in the table's head.
     if (!came.current) setState((was) => (asked.current === q ? { ...was, busy: true } : { ...none, total: was.total, approximate: was.approximate }));
     asked.current = q;
     came.current = false;
@@ -47,16 +46,15 @@ export const useSearch = (q, sort) => {
       setState((was) => ({ ...was, busy: false, error: error.name === "AbortError" ? null : error }));
     }
   };
-  // While there is none it cannot be asked for. An answer that a new first page
-  // ended, or that joins on to nothing any more, is asked for again by that.
+  // undefined while there is no next page, or while a search is in progress. A page that a
+  // new first page made obsolete is read again later.
   const more = after && !state.busy && !state.error ? fetchMore : undefined;
   return { ...state, state, tasks: hold.items.map((e) => e.item), more, changes: hold.changes, refresh: () => { hold.release(); load(); }, props: hold.props };
 };
 
-// renewed puts a new first page before what was fetched after it: the whole of
-// a long list is not fetched again for each change. What the first page had and
-// has no more moved down, unless it is in another state: then it matches no
-// more.
+// renewed puts a new first page before the later pages, so that a change does not reload
+// a long list. Rows that left the first page have moved down, unless their state has
+// changed: then they no longer match.
 const renewed = (was, first, of) => {
   if (was.tasks.length <= page || was.of !== of) return first;
   const old = new Map(was.first?.map((t) => [t.queue_id, t.state]));
@@ -67,12 +65,12 @@ const renewed = (was, first, of) => {
 
 const keyOf = (t) => t.queue_id;
 
-// newer is a row as the board has it, which says more often how it goes; what
-// the board does not tell of it stays.
+// newer merges the board's state into a row, because it is more recent; fields that the
+// board does not have stay.
 const newer = (row, live) => (live && live !== row ? { ...row, ...live } : row);
 
-// pageOf goes on until there is a row: an answer looks at so many tasks and no
-// further, and may have found none among them.
+// pageOf continues until there is a row: an answer covers a limited number of tasks, and
+// may have found none among them.
 export const pageOf = async (q, sort, after, signal) => {
   let answer = { next: after };
   do {
@@ -82,10 +80,10 @@ export const pageOf = async (q, sort, after, signal) => {
   return { tasks: tasks ?? [], next, total, approximate, ...(after ? {} : { first: tasks ?? [] }) };
 };
 
-// unique drops rows that moved from one page to the next while they were read.
+// unique drops duplicate rows, which moved to the next page between two reads.
 const unique = (tasks) => [...new Map(tasks.map((t) => [t.queue_id, t])).values()];
 
-// useRefresh searches anew when tasks changed, at most every two seconds.
+// useRefresh searches again when tasks have changed, at most every two seconds.
 const useRefresh = (load) => useEffect(() => {
   let timer = 0;
   const stop = onChange((event, data) => {

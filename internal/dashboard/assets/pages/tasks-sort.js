@@ -1,4 +1,4 @@
-// The orders of the list of tasks, for where its head has no room for them.
+// The sort menu of the task list, for narrow windows.
 import { html } from "../lib/dom.js";
 import { go } from "../lib/router.js";
 import { Menu } from "../parts/menu.js";
@@ -12,5 +12,5 @@ export const SortMenu = ({ sort, pathOf }) => html`<${Menu} label="Sort" items=$
   text, checked: sort === value, act: () => go(pathOf({ sort: value })),
 }))}>Sort</${Menu}>`;
 
-// SortNote says which tasks an order is of, where it is not of all.
-export const SortNote = ({ sort, found }) => sort && found.approximate && html`<p class="quiet small-text sort-note">Sorted are the ${found.total.toLocaleString("en")} that were looked at: those that run or wait, and the newest that have ended. Narrow the search to have all in order.</p>`;
+// SortNote says which tasks are sorted, if not all are.
+export const SortNote = ({ sort, found }) => sort && found.approximate && html`<p class="quiet small-text sort-note">Sorted are the ${found.total.toLocaleString("en")} tasks that were searched: those that run or wait, and the newest ended ones. Narrow the search to have all in order.</p>`;

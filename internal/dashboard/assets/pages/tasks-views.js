@@ -1,5 +1,5 @@
-// The searches above the list of tasks, each with how many match: those that are
-// built in, and the views that a person has saved in this browser.
+// The searches above the task list, each with its number of matches: built-in ones, and
+// the views saved in this browser.
 import { html, cx, useEffect, useId, useState, useStore } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { onChange, useLive } from "../lib/live.js";
@@ -16,8 +16,8 @@ const samples = [["all", ""], ["waiting", waiting], ["running", running], ["done
 
 const again = 10_000; // ms between two counts while tasks change
 
-// useCounts are the counts of queries. What waits and runs is live; the others are counted
-// now and then, all with one question.
+// useCounts returns the counts of queries. Those of waiting and running tasks are live; the
+// others are read now and then, with one request.
 const useCounts = (queries) => {
   const [counts, setCounts] = useState({});
   const list = JSON.stringify(queries);
@@ -38,14 +38,14 @@ const useCounts = (queries) => {
     });
     return () => { over.abort(); clearTimeout(timer); stop(); };
   }, [list]);
-  const limited = useMe()?.agents?.length > 0; // the lengths of lines are the same for all
+  const limited = useMe()?.agents?.length > 0; // lengths of lines include tasks that the user may not see
   const live = useLive(inFlight), [waits, runs] = live.split(" ");
   if (live && !limited) return { ...counts, [waiting]: { total: Number(waits) }, [running]: { total: Number(runs) } };
   return counts;
 };
 
-// inFlight is how many wait and run on the board, as one text: what did not change renders
-// nothing anew.
+// inFlight is the number of waiting and running tasks on the board, as one text, so that
+// an unchanged value renders nothing.
 const inFlight = (b) => {
   if (!b.ready) return "";
   let waits = 0, runs = 0;
@@ -54,10 +54,10 @@ const inFlight = (b) => {
   return `${waits} ${runs}`;
 };
 
-// countText: of a count that may be too low the least is known.
+// countText marks a count that may be too low with a plus.
 const countText = (count) => count && (count.total > 0 || !count.approximate) && `${count.total.toLocaleString("en")}${count.approximate ? "+" : ""}`;
 
-// Views: shown is what the list shows, as a view without a name.
+// Views: shown is the present list as a view without a name.
 export const Views = ({ shown, sort }) => {
   const saved = readViews(useStore(kept)), current = saved.find((v) => sameView(v, shown));
   const counts = useCounts([...new Set([...samples.map(([, q]) => q), ...saved.map((v) => v.q)])].slice(0, 40));
@@ -76,7 +76,7 @@ const pathOf = ({ q, sort, group, hide }) => searchPath(q, { sort, group, hide }
 
 const ask = (view, was) => openDialog((close) => html`<${Name} view=${view} was=${was} onClose=${close} />`);
 
-// Name asks for the name of a view, new or called was.
+// Name is the dialog for the name of a view: a new one, or the one called was.
 const Name = ({ view, was, onClose }) => {
   const [text, setText] = useState(was ?? ""), id = useId();
   const name = nameOf(text), taken = name !== was && readViews(kept.get()).some((v) => v.name === name);
@@ -87,13 +87,13 @@ const Name = ({ view, was, onClose }) => {
     if (!next) return toast(`There are ${mostViews} views already: delete one first.`, "bad");
     kept.set(JSON.stringify(next));
     go(pathOf(view), { replace: true });
-    toast(was ? `The view is called ${name} now.` : `The view ${name} is saved in this browser.`);
+    toast(was ? `The view is now called ${name}.` : `The view ${name} is saved in this browser.`);
   };
   return html`<${Dialog} title=${was ? "Rename the view" : "Save as a view"} onClose=${onClose} onSubmit=${save}
     foot=${html`<button type="button" onClick=${onClose}>Go back</button><button type="submit" class="primary" disabled=${!name}>Save</button>`}>
     <div class="field"><label for=${id}>Name</label>
       <input id=${id} data-first="" dir="auto" value=${text} maxlength=${longestName} onInput=${(e) => setText(e.target.value)} autocomplete="off" aria-describedby=${`${id}-hint`} />
-      <p class="hint" id=${`${id}-hint`}>${taken ? "It takes the place of the view of that name." : "Search, order, grouping and columns, as they are now. Whoever opens its address sees the same."}</p></div>
+      <p class="hint" id=${`${id}-hint`}>${taken ? "It replaces the view with that name." : "Search, order, grouping and columns, as they are now. Its address shows the same to others."}</p></div>
   </${Dialog}>`;
 };
 

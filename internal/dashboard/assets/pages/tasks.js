@@ -1,5 +1,5 @@
-// Tasks: all that match a query, waiting and running ones first. Query, order and
-// grouping stand in the address, so that they can be kept, sent and gone back to.
+// Tasks: all that match a query, waiting and running ones first. Query, order and grouping
+// are in the address, for bookmarks, links and history.
 import { html, cx, useEffect, useMemo, useRef, useState, useStore } from "../lib/dom.js";
 import { fold } from "../lib/fold.js";
 import { useKeys } from "../lib/keys.js";
@@ -33,7 +33,7 @@ export default ({ query }) => {
   const [cursor, setCursor] = useState(() => kept()?.cursor ?? -1);
   const [picked, setPicked] = useState(() => kept()?.picked ?? new Map());
   const [unfolded, setUnfolded] = useState(() => kept()?.unfolded ?? new Set()); // causes
-  const first = useRef(q + sort); // what the page came with
+  const first = useRef(q + sort); // the initial query and order
   useEffect(() => {
     if (first.current === q + sort) return;
     first.current = null;
@@ -44,7 +44,7 @@ export default ({ query }) => {
   const tasks = found.tasks;
   const rows = useMemo(() => (folds ? fold(tasks, unfolded) : tasks), [folds, tasks, unfolded]);
   const at = Math.min(cursor, rows.length - 1), row = rows[at], task = row?.queue_id ? row : undefined;
-  // toggle selects a task, or all of a group, or none of it where all are selected.
+  // toggle selects a task or a whole group, or deselects a fully selected one.
   const toggle = (entry) => {
     if (!entry) return false;
     const all = entry.tasks ?? [entry], next = new Map(picked);
@@ -78,7 +78,7 @@ export default ({ query }) => {
         <div class="buttons"><button type="button" aria-pressed=${String(folds)} onClick=${switchGroups}>Group failures</button><${SortMenu} sort=${sort} pathOf=${pathOf} />${tasks.length > 0 && html`<${ExportTasks} q=${q} sort=${sort} />`}<${ColumnMenu} asked=${hide} pathOf=${pathOf} /></div></div>
     </${Sticky}>
     <${SortNote} sort=${sort} found=${found} />
-    ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
+    ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search failed" retry=${found.refresh} />`}
     ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
     ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${rows} keyOf=${(t) => t.queue_id ?? t.key} cursor=${at} onEnd=${found.more} open=${openRow}
       sort=${sort} onSort=${(next) => go(pathOf({ sort: next }))}
@@ -88,7 +88,7 @@ export default ({ query }) => {
 
 const countText = ({ total, approximate, busy, tasks, next }) => {
   if (busy && tasks.length === 0) return "";
-  const about = approximate && next; // all that there are have been fetched otherwise
+  const about = approximate && next; // without next, all have been fetched
   const count = approximate ? Math.max(total, tasks.length) : total;
   const n = count.toLocaleString("en");
   return about ? `more than ${n} tasks` : `${n} ${count === 1 ? "task" : "tasks"}`;

@@ -1,4 +1,4 @@
-// The tokens of programs, agents and people: what each may, and when it was last used. For admins.
+// The tokens of programs, agents and users: their rights, and their last use. For admins.
 import { html, useState } from "../lib/dom.js";
 import { del, post, query as queryOf } from "../lib/api.js";
 import { useMay, useMe } from "../lib/me.js";
@@ -30,7 +30,7 @@ const List = ({ query }) => {
       <label class="check" for="tokens-shown">Show <select id="tokens-shown" value=${all ? "true" : ""} onChange=${(e) => set({ all: e.target.value })}><option value="">those in force</option><option value="true">all</option></select></label>
       <button type="button" class="primary" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => openDialog((close) => html`<${Create} again=${again} onClose=${close} />`)}>New token</button></div>
     <${ErrorBox} error=${error} retry=${again} />
-    ${data && tokens.length === 0 && html`<${Empty} title=${all ? "No tokens yet" : "No token is in force"} text="A program, an agent on another host or a script shows a token to the director." command="signalbox tokens create ci --scope submit --scope read --out ci.token" />`}
+    ${data && tokens.length === 0 && html`<${Empty} title=${all ? "No tokens yet" : "No valid tokens"} text="Programs, scripts and agents on other hosts authenticate with tokens." command="signalbox tokens create ci --scope submit --scope read --out ci.token" />`}
     ${tokens.length > 0 && html`<${Listing} label="Tokens" name="tokens" columns=${columns} items=${sorted(tokens, columns, sort)} keyOf=${(t) => t.id} sort=${sort}
       onSort=${(by) => set({ sort: by === "name" ? "" : by })} rowOf=${(t) => ({ class: over(t) && "is-off", "aria-label": `Token ${t.name}` })} />`}`;
 };
@@ -49,7 +49,7 @@ const Actions = ({ token: t, again }) => {
   const may = useMay("admin"), me = useMe();
   return html`<${Menu} label=${`Actions for ${t.name}`} items=${[{
     text: "Revoke…", danger: true, off: may.why || (over(t) && `It is ${over(t)}.`), act: () => confirm({
-      title: `Revoke ${t.name}`, action: "Revoke", consequence: [`Whoever uses it is shut out at once${t.id === me?.token_id ? ": you are using it" : ""}. It cannot be undone.`],
+      title: `Revoke ${t.name}`, action: "Revoke", consequence: [`Clients that use it lose access at once${t.id === me?.token_id ? ": you are using it" : ""}. This cannot be undone.`],
       onConfirm: async () => { await del(`/api/tokens/${encodeURIComponent(t.id)}`); toast(`${t.name} is revoked.`); again(); } }),
   }]} />`;
 };
@@ -69,7 +69,7 @@ const Create = ({ again, onClose }) => {
   const text = { autocomplete: "off", autocapitalize: "none", spellcheck: false };
   if (made) {
     return html`<${Dialog} title=${`Token ${made.name}`} wide onClose=${onClose} foot=${html`<button type="button" class="primary" data-first="" onClick=${onClose}>I have kept it</button>`}>
-      <p>This is shown once. Keep it where only its user can read it, and give it as <code>SIGNALBOX_TOKEN</code> or in a file with <code>--token-file</code>.</p>
+      <p>This is shown only once. Keep it where only its user can read it, and pass it as <code>SIGNALBOX_TOKEN</code> or in a file with <code>--token-file</code>.</p>
       <p class="secret">${made.secret}</p><p><${Copy} text=${made.secret} label="Copy the secret" /></p>
     </${Dialog}>`;
   }
@@ -78,12 +78,12 @@ const Create = ({ again, onClose }) => {
   return html`<${Dialog} title="New token" wide onClose=${onClose} onSubmit=${run} foot=${foot}>
     <div class="fields">
       <${Field} label="Name" error=${error} name="name">${(p) => html`<input ...${p} ...${text} data-first="" maxlength="64" value=${form.name} onInput=${set("name")} />`}</${Field}>
-      <${Field} label="It speaks for" error=${error} name="kind">${(p) => html`<select ...${p} value=${form.kind} onChange=${set("kind")}><option value="service">a program</option><option value="agent">an agent</option><option value="user">a user</option></select>`}</${Field}>
+      <${Field} label="It stands for" error=${error} name="kind">${(p) => html`<select ...${p} value=${form.kind} onChange=${set("kind")}><option value="service">a program</option><option value="agent">an agent</option><option value="user">a user</option></select>`}</${Field}>
       ${form.kind !== "service" && html`<${Field} label=${form.kind === "agent" ? "Name of the agent" : "Name of the user"} hint="its usual rights come with it" error=${error} name=${form.kind}>${(p) => html`<input ...${p} ...${text} maxlength="64" value=${form.whom} onInput=${set("whom")} />`}</${Field}>`}
       <${Field} label="It ends" error=${error} name="expires_in_seconds">${(p) => html`<select ...${p} value=${form.life} onChange=${set("life")}>${lives.map(([value, words]) => html`<option key=${value} value=${value}>${words}</option>`)}</select>`}</${Field}>
     </div>
     ${form.kind === "service" && html`<fieldset class="scopes"><legend>What it may do</legend>${scopes.map((scope) => html`<label class="check" key=${scope}><input type="checkbox" checked=${chosen.includes(scope)} onChange=${() => toggle(scope)} />${scope}</label>`)}</fieldset>`}
-    <${Field} label="Only these agents" hint="with commas between them; empty: all" error=${error} name="agents">${(p) => html`<input ...${p} ...${text} value=${form.agents} onInput=${set("agents")} />`}</${Field}>
+    <${Field} label="Only these agents" hint="separated by commas; empty: all" error=${error} name="agents">${(p) => html`<input ...${p} ...${text} value=${form.agents} onInput=${set("agents")} />`}</${Field}>
     ${error && !["name", "kind", "agents", form.kind].includes(error.field) && html`<${ErrorBox} error=${error} />`}
   </${Dialog}>`;
 };

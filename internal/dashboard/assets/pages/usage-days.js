@@ -1,12 +1,12 @@
-// What the page of usage reckons: days of a range, searches for what a row sums up.
+// Calculations of the page Usage: the days of a range, the search for the tasks of a row.
 
 const day = 24 * 3600 * 1000;
 
-// dayBefore is a day so many days before another, in UTC: 2026-01-31.
+// dayBefore is the day a number of days before another, in UTC: 2026-01-31.
 export const dayBefore = (to, days) => new Date(Date.parse(to) - days * day).toISOString().slice(0, 10);
 
-// columnsOf are all days of an answer of GET /api/usage, those without runs too:
-// [[seconds…], [values…]]. value is of a row.
+// columnsOf returns all days of an answer of GET /api/usage, including those without
+// runs: [[seconds…], [values…]]. value(row) is a row's value.
 export const columnsOf = ({ from, to, rows }, value) => {
   const known = new Map(rows.map((row) => [row.name, value(row)]));
   const seconds = [], values = [];
@@ -19,7 +19,7 @@ export const columnsOf = ({ from, to, rows }, value) => {
 
 const other = "(other)";
 
-// words quotes what a search would read as several words.
+// word quotes a text that a search would read as several words.
 const word = (value) => (/[\s,"\\]/.test(value) ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : value);
 
 const conditions = {
@@ -28,7 +28,7 @@ const conditions = {
   user: (name) => name && `by:${word(name)}`,
 };
 
-// searchOf is the search for the ended tasks of a row; "" where none can say it.
+// searchOf is the search for the ended tasks of a row; "" if there is none.
 export const searchOf = ({ from, to }, by, name, filters) => {
   const parts = { ...filters, [by]: name };
   const said = Object.entries(parts).map(([key, value]) => (value === other ? "" : conditions[key]?.(value)));

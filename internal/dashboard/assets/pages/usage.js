@@ -15,7 +15,7 @@ const ranges = [7, 30, 90];
 const kinds = [["agent", "Agents"], ["schedule", "Schedules"], ["user", "Users"], ["model", "Models"]];
 const every = 60_000; // ms
 
-// viewOf is what the address asks for, so that a view can be sent to someone.
+// viewOf reads the view from the address, so that it can be shared.
 const viewOf = (query) => {
   const days = Number(query.get("days")), by = query.get("by");
   return {
@@ -36,7 +36,7 @@ export default ({ query }) => {
   return html`<div class="page-head"><h1>Usage</h1><p class="quiet">${total && total.runs > 0 ? totalText(total) : ""}</p></div>
     <nav class="chips usage-range" aria-label="Range">${ranges.map((n) => html`<${Pick} key=${n} text=${`${n} days`} picked=${n === days} to=${pathOf({ ...view, days: n })} />`)}
       ${Object.entries(filters).map(([kind, name]) => html`<a key=${kind} class="chip chip-picked" href=${pathOf({ ...view, filters: without(filters, kind) })}><b>${kind}</b> <span dir="auto">${name}</span><span aria-hidden="true">×</span><span class="unseen">, take this filter away</span></a>`)}</nav>
-    <${ErrorBox} error=${error} title="The usage could not be read" retry=${() => { daily.again(); sums.again(); }} />
+    <${ErrorBox} error=${error} title="The usage could not be loaded" retry=${() => { daily.again(); sums.again(); }} />
     ${!total && !error && html`<p class="quiet" aria-busy="true">Loading…</p>`}
     ${total?.runs === 0 && html`<${Empty} title=${`No run of the last ${days} days reported tokens or costs.`} text="Runs are counted when their agents report them: claude, codex, opencode and llm do, command does not. The same from the command line:" command="signalbox usage" />`}
     ${total?.runs > 0 && html`<div class="stack">
@@ -55,7 +55,7 @@ const plural = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : ma
 
 const totalText = (t) => [money(t.cost_usd), `${tokens(t.input_tokens)} tokens in, ${tokens(t.output_tokens)} out`, plural(t.runs, "run", "runs"), t.failed > 0 && `${t.failed} failed`, t.run_seconds >= 1 && `ran for ${span(t.run_seconds)}`].filter(Boolean).join(" · ");
 
-// Days is the chart: of money where there is any, else of tokens.
+// Days is the chart: of costs if there are any, else of tokens.
 const Days = ({ usage }) => {
   const [at, point] = useState(null);
   const paid = usage.total.cost_usd > 0;
@@ -74,7 +74,7 @@ const Days = ({ usage }) => {
   </${Card}>`;
 };
 
-// Sums is a table that keeps being one where its rows are laid out in lines.
+// Sums is a table, also for screen readers when its rows are laid out as lines.
 const Sums = ({ usage, view }) => {
   const { by, filters } = view;
   const paid = usage.total.cost_usd > 0;
@@ -85,7 +85,7 @@ const Sums = ({ usage, view }) => {
   </table>`;
 };
 
-// Count has a word where there is no head of the column.
+// Count has a word for layouts without column heads.
 const Count = ({ n, text }) => html`${n.toLocaleString("en")}<span class="usage-word"> ${text}</span>`;
 
 const unnamed = { agent: "unknown", schedule: "no schedule", user: "no user", model: "unknown" };

@@ -1,4 +1,4 @@
-// The people who can log in: who may what, and who may no more. For admins.
+// The people who can log in, with their rights. For admins.
 import { html, useState } from "../lib/dom.js";
 import { del, put, query as queryOf } from "../lib/api.js";
 import { useMay, useMe } from "../lib/me.js";
@@ -28,7 +28,7 @@ const List = ({ sort }) => {
     <div class="page-head"><h1>Users</h1>
       <button type="button" class="primary" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => edit(null, again)}>New user</button></div>
     <${ErrorBox} error=${error} retry=${again} />
-    ${data && users.length === 0 && html`<${Empty} title="No users yet" text="Whoever has the director's own token may do everything. The first user must be an admin:" command="signalbox users set NAME --role admin" />`}
+    ${data && users.length === 0 && html`<${Empty} title="No users yet" text="The director's own token may do everything. The first user must be an admin:" command="signalbox users set NAME --role admin" />`}
     ${users.length > 0 && html`<${Listing} label="Users" name="users" columns=${columns} items=${sorted(users, columns, sort)} keyOf=${(u) => u.id} sort=${sort}
       onSort=${(by) => go(`/ui/users${queryOf({ sort: by === "id" ? "" : by })}`, { replace: true })} rowOf=${(u) => ({ "aria-label": `User ${u.id}` })} />`}`;
 };
@@ -51,7 +51,7 @@ const Actions = ({ user: u, again }) => {
     { text: "Edit…", act: () => edit(u, again), off: may.why },
     u.disabled ? { text: "Enable", act: () => change({ disabled: false }, `${u.id} may log in again.`), off: may.why }
       : { text: "Disable…", off: may.why || (self && "That would lock you out."), act: () => confirm({
-        title: `Disable ${u.id}`, action: "Disable", consequence: ["Its logins end at once and its tokens are refused. What it has submitted goes on. It can be enabled again."],
+        title: `Disable ${u.id}`, action: "Disable", consequence: ["Its logins end at once and its tokens are refused. Its tasks go on. It can be enabled again."],
         onConfirm: async () => { await put(path(u.id), { disabled: true }); toast(`${u.id} is disabled.`); again(); } }) },
     { text: "Remove…", danger: true, off: may.why || (self && "That would lock you out."), act: () => confirm({
       title: `Remove ${u.id}`, action: "Remove", typed: u.id, consequence: ["Its logins and tokens are gone at once. Its tasks stay, under its name."],
@@ -79,12 +79,12 @@ const Edit = ({ user, again, onClose }) => {
   return html`<${Dialog} title=${user ? `Edit ${user.id}` : "New user"} wide onClose=${onClose} onSubmit=${run} foot=${foot}>
     <div class="fields">
       ${!user && html`<${Field} label="Name to log in with" hint="letters, digits, dots, underscores, hyphens" error=${error} name="id">${(p) => html`<input ...${p} ...${text} data-first="" maxlength="64" value=${form.id} onInput=${set("id")} />`}</${Field}>`}
-      <${Field} label="E-mail address" hint="for the record of what was done" error=${error} name="email">${(p) => html`<input ...${p} ...${text} type="email" maxlength="254" value=${form.email} onInput=${set("email")} />`}</${Field}>
+      <${Field} label="E-mail address" hint="for the audit log" error=${error} name="email">${(p) => html`<input ...${p} ...${text} type="email" maxlength="254" value=${form.email} onInput=${set("email")} />`}</${Field}>
       <${Field} label="Role" hint="an admin may do everything" error=${error} name="role">${(p) => html`<select ...${p} value=${form.role} onChange=${set("role")}><option value="user">user</option><option value="admin">admin</option></select>`}</${Field}>
     </div>
     <div class="fields">
-      <${Field} label="Only these agents" hint="with commas between them; empty: all" error=${error} name="agents">${(p) => html`<input ...${p} ...${text} value=${form.agents} onInput=${set("agents")} />`}</${Field}>
-      <${Field} label=${user ? "New password" : "Password"} hint=${user ? "12 bytes or more; empty: as it is. All its logins end." : "12 bytes or more"} error=${error} name="password">${(p) => html`<input ...${p} type="password" autocomplete="new-password" maxlength="1024" value=${form.password} onInput=${set("password")} />`}</${Field}>
+      <${Field} label="Only these agents" hint="separated by commas; empty: all" error=${error} name="agents">${(p) => html`<input ...${p} ...${text} value=${form.agents} onInput=${set("agents")} />`}</${Field}>
+      <${Field} label=${user ? "New password" : "Password"} hint=${user ? "12 bytes or more; empty: unchanged. All its logins end." : "12 bytes or more"} error=${error} name="password">${(p) => html`<input ...${p} type="password" autocomplete="new-password" maxlength="1024" value=${form.password} onInput=${set("password")} />`}</${Field}>
     </div>
     ${error && !error.field && html`<${ErrorBox} error=${error} />`}
   </${Dialog}>`;

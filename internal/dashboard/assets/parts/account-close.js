@@ -16,7 +16,7 @@ export const CloseAccount = ({ name, onClose }) => {
   });
   const foot = html`<button type="button" onClick=${onClose}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? "Working…" : "Close account"}</button>`;
   return html`<${Dialog} title=${`Close account ${name}`} onClose=${onClose} onSubmit=${run} foot=${foot}>
-    <p>Its agents claim nothing. What runs goes on to its end, and tasks wait in their order.</p>
+    <p>Its agents claim no tasks. Running tasks go on, and the others wait in their order.</p>
     <${Field} label="Reason, which others see" error=${error} name="reason">${(p) => html`<input ...${p} data-first="" maxlength="300" value=${reason} onInput=${(e) => setReason(e.target.value)} />`}</${Field}>
     <${Field} label="Until" hint="Empty: until someone opens it." error=${error} name="until">${(p) => html`<input ...${p} type="datetime-local" value=${until} onInput=${(e) => setUntil(e.target.value)} />`}</${Field}>
     <${ErrorBox} error=${error?.field ? null : error} />

@@ -1,25 +1,25 @@
-// What is said of an account. Pure functions.
+// Texts about accounts. Pure functions.
 import { ahead, local } from "../lib/time.js";
 
-// stateText says what an account lets through.
+// stateText describes the state of an account.
 export const stateText = (a, now) => ({
   open: "open", trying: "being tried, one task goes first", signed_out: "signed out, a person must log in",
   closed: a.until ? `closed until ${ahead(a.until, now)}` : "closed until someone opens it",
 })[a.state] ?? a.state;
 
-const sources = { event: "as its agent said", header: "by the provider's headers", text: "by what the run printed", guess: "when it resets was not said: it is tried then" };
+const sources = { event: "as its agent reported", header: "by the provider's headers", text: "by what the run printed", guess: "the reset time is unknown: it is tried then" };
 
-// whyText is the state with what is known of its cause.
+// whyText is the state with its cause, if known.
 export const whyText = (a, now) => {
   const said = stateText(a, now), by = a.source && (sources[a.source] ?? `by ${a.source}`);
   const known = [a.window, a.reason, by].filter(Boolean).join(" · ");
   return `${said[0].toUpperCase()}${said.slice(1)}${known && `: ${known}`}`;
 };
 
-// gateText says of a gate what it lets through, and what waits there.
+// gateText describes a gate, and what waits there.
 export const gateText = (g, now) => [local(g.text.charAt(0).toUpperCase() + g.text.slice(1), now), g.kind === "time" ? "" : waitsText(g, g.kind === "tool" ? "call" : "task")].filter(Boolean).join(": ");
 
-// waitsText is what waits for an account or another gate; "" for nothing.
+// waitsText says what waits at a gate; "" for nothing.
 export const waitsText = (a, noun = "task") => {
   const n = a.parked + a.waiting;
   if (n === 0) return "";

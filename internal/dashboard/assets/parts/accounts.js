@@ -1,5 +1,5 @@
-// Accounts: what agents spend, with the limits of their providers as bars, until when they
-// are closed, and what waits for them.
+// The accounts of agents: the limits of their providers as bars, until when they are
+// closed, and what waits for them.
 import { html, cx } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { useLive } from "../lib/live.js";
@@ -15,12 +15,12 @@ import { toast } from "./toast.js";
 
 const nearlyFull = 90; // percent
 
-// worth: those that are not open, and those of which a limit is known.
+// worth selects the accounts that are not open or have a known limit.
 const worth = (a) => a.state !== "open" || a.windows?.length > 0;
 const shutFirst = (a, b) => (a.state === "open") - (b.state === "open") || (a.name < b.name ? -1 : 1);
 
-// Accounts is the card of those that have something to say; of at most so many, with a link
-// to the others.
+// Accounts is the card of the accounts worth showing: at most most, with a link to the
+// others.
 export const Accounts = ({ most = Infinity, all = "" }) => {
   const accounts = useLive((b) => b.accounts);
   const list = [...accounts.values()].filter(worth).sort(shutFirst);

@@ -1,5 +1,5 @@
-// What can be done to an agent and its line, or to all of them. Each dialog says
-// what it will do before it does it.
+// The actions on an agent and its line, or on all. Each dialog first says what it
+// will do.
 import { html, useId, useState } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { current, useLive } from "../lib/live.js";
@@ -13,8 +13,8 @@ import { Menu } from "./menu.js";
 import { shortId } from "./tasklink.js";
 import { toast } from "./toast.js";
 
-// AgentMenu are the actions on an agent, as a menu. onTerminal is given where
-// the page can show one.
+// AgentMenu is the menu of actions on an agent. onTerminal is set if the page can
+// show a terminal.
 export const AgentMenu = ({ agent, onTerminal }) => {
   const admin = useMay("admin"), release = useMay("release"), terminal = useMay("terminal");
   const paused = agent.pause && agent.pause.queue !== "";
@@ -29,7 +29,7 @@ export const AgentMenu = ({ agent, onTerminal }) => {
 
 const lineOf = (queue) => (queue === "" ? "everything" : queue.startsWith("agent:") ? queue.slice(6) : queue);
 
-// pause opens the dialog for a queue; "" is all of them.
+// pause opens the dialog for a queue; "" is all queues.
 export const pause = (queue) => openDialog((close) => html`<${Pause} queue=${queue} onClose=${close} />`);
 
 const lengths = [["", "until someone resumes it"], ["900", "for 15 minutes"], ["3600", "for an hour"], ["14400", "for 4 hours"], ["86400", "for a day"]];
@@ -45,7 +45,7 @@ const Pause = ({ queue, onClose }) => {
   const foot = html`<button type="button" onClick=${onClose}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? "Working…" : "Pause"}</button>`;
   return html`<${Dialog} title=${`Pause ${lineOf(queue)}`} onClose=${onClose} onSubmit=${run} foot=${foot}>
     <p>${consequence(queue)}</p>
-    <p><label for=${reasonId}>Reason, for those who wonder why</label>
+    <p><label for=${reasonId}>Reason, shown to others</label>
       <input id=${reasonId} data-first="" maxlength="500" value=${reason} onInput=${(e) => setReason(e.target.value)} /></p>
     <p><label for=${lengthId}>How long</label>
       <select id=${lengthId} value=${seconds} onChange=${(e) => setSeconds(e.target.value)}>${lengths.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select></p>
@@ -54,9 +54,9 @@ const Pause = ({ queue, onClose }) => {
 };
 
 const consequence = (queue) => {
-  if (queue === "") return "No task is started any more. What runs goes on to its end, and what is submitted waits in line.";
-  if (queue.startsWith("agent:")) return "It finishes what it runs and takes nothing new, from no line. What waits for it alone stays in line.";
-  return "Nothing of this line is started any more. What runs goes on to its end, and what is submitted waits.";
+  if (queue === "") return "No task starts. Running tasks go on, and submitted tasks wait in line.";
+  if (queue.startsWith("agent:")) return "It finishes its running tasks and takes no new ones from any line. Tasks for it alone stay in line.";
+  return "No task of this line starts. Running tasks go on, and submitted tasks wait.";
 };
 
 export const resume = async (queue) => {
@@ -68,24 +68,24 @@ export const resume = async (queue) => {
   }
 };
 
-// clearLine cancels all that waits for an agent alone.
+// clearLine cancels the tasks that wait for an agent alone.
 export const clearLine = (name) => openDialog((close) => html`<${ClearLine} name=${name} onClose=${close} />`);
 
 const ClearLine = ({ name, onClose }) => {
   const n = useLive((board) => board.agents.get(name)?.waiting ?? 0);
   return html`<${Confirm} title=${`Clear the line of ${name}`} action=${`Cancel ${n} waiting ${n === 1 ? "task" : "tasks"}`} onClose=${onClose}
-    consequence=${[`${n} ${n === 1 ? "task" : "tasks"} that ${n === 1 ? "waits" : "wait"} for ${name} alone will be cancelled. What runs goes on. A cancelled task can be retried.`]}
+    consequence=${[`${n} ${n === 1 ? "task" : "tasks"} that ${n === 1 ? "waits" : "wait"} for ${name} alone will be cancelled. Running tasks go on. A cancelled task can be retried.`]}
     onConfirm=${async () => {
       const answer = await post(`/api/agents/${encodeURIComponent(name)}/queue/clear`);
       toast(`${answer.cleared_count} cancelled.`);
     }} />`;
 };
 
-// forceRelease takes the slots of an agent away from what holds them.
+// forceRelease frees the slots of an agent.
 export const forceRelease = (name) => openDialog((close) => html`<${ForceRelease} name=${name} onClose=${close} />`);
 
 const ForceRelease = ({ name, onClose }) => {
-  const [agent] = useState(() => current().agents.get(name)); // as it was when the dialog was opened
+  const [agent] = useState(() => current().agents.get(name)); // when the dialog was opened
   const held = (agent?.current ?? []).filter((t) => t.mode !== "bypass" || t.state === "cancelling");
   return html`<${Confirm} title=${`Force release of ${name}`} action="Take the slot away" typed=${name} onClose=${onClose}
     onConfirm=${async () => {
@@ -95,9 +95,9 @@ const ForceRelease = ({ name, onClose }) => {
     ${held.length === 0 && html`<p>No task holds a slot of ${name} now. If offers are withheld from it, they are made again.</p>`}
     ${held.map((task) => html`<p key=${task.queue_id}><strong>Lost:</strong> <span class="id">${shortId(task.queue_id)}</span> “${task.prompt_preview}”, which has run for ${ran(task)}, ends as ${task.state === "cancelling" ? "cancelled" : "failed (released)"}.</p>`)}
     ${held.length > 0 && html`<p><strong>Starts next:</strong> ${nextOf(agent)}</p>`}
-    ${held.length > 0 && html`<p>What the old run says after that is kept aside and discarded. ${agent?.fencing
+    ${held.length > 0 && html`<p>Later reports of the old run change nothing. ${agent?.fencing
       ? "The agent stops it before it takes the next task."
-      : "The agent knows no fences: the old run may go on beside the next one until it ends by itself."}</p>`}
+      : "The agent does not support fences: the old run may continue beside the next one until it ends."}</p>`}
   </${Confirm}>`;
 };
 

@@ -1,5 +1,5 @@
-// An agent's name, leading to its page. An executor of the director itself,
-// whose name has an @, is no agent and has none.
+// An agent's name with a link to its page. The director's own executors, whose
+// names have an @, are not agents and have no page.
 import { html } from "../lib/dom.js";
 import { agentPath } from "../lib/router.js";
 

@@ -1,4 +1,4 @@
-// Slots as bars: those in use filled. Beyond 40 they are one bar.
+// Slots as bars; used ones are filled. More than 40 are one bar.
 import { html, cx } from "../lib/dom.js";
 
 const most = 40;

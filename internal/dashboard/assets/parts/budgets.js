@@ -1,4 +1,4 @@
-// Budgets of the day, with what has been spent of them as bars.
+// Daily budgets, with what is spent as bars.
 import { html, cx } from "../lib/dom.js";
 import { money } from "../lib/money.js";
 import { ahead, useNow } from "../lib/time.js";
@@ -9,7 +9,7 @@ import { State } from "./state.js";
 
 const nearlyFull = 90; // percent
 
-// Budgets is the card of those that are used up, and then of the others.
+// Budgets is the card of the budgets, used up ones first.
 export const Budgets = () => {
   const { data } = useLoad("/api/budgets", 15000);
   const list = [...(data?.budgets ?? [])].sort((a, b) => (a.state === "open") - (b.state === "open"));

@@ -1,4 +1,4 @@
-// Cancel and retry from a list: one task, asked for first where it runs.
+// Cancel and retry of one task in a list. A running task needs confirmation.
 import { html } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { isEnded, isWaiting } from "../lib/board.js";
@@ -16,8 +16,8 @@ const send = async (task) => {
   else toast(`${id}: the agent is told to stop, and has not confirmed yet.`);
 };
 
-// cancelTask cancels what waits at once: nothing of it is lost, it can be
-// retried. What runs is asked about first.
+// cancelTask cancels a waiting task at once, because it can be retried without loss.
+// For a running task it asks first.
 export const cancelTask = async (task) => {
   if (isEnded(task.state) || task.state === "cancelling") return;
   if (!isWaiting(task.state)) {

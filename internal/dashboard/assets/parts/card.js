@@ -1,4 +1,4 @@
-// A box with a title; note stands beside it, side at the other end of its line.
+// A box with a title; note is beside the title, side at the other end of the line.
 import { html, cx, useId } from "../lib/dom.js";
 
 export const Card = ({ title, note, side, children, name }) => {

@@ -1,5 +1,5 @@
-// How many changes a list holds back while somebody points at it. It stands
-// where its coming and going moves no row: in the head of a page.
+// How many changes a held list has. It is in the head of a page, where it moves no
+// row when it appears.
 import { html } from "../lib/dom.js";
 
 export const Changes = ({ hold, show = hold.release }) => (hold.changes > 0

@@ -1,13 +1,12 @@
-// A chart over time. The library is only fetched where there is one, and when
-// the page has nothing better to do. Its text, which screen readers get, says
-// what it shows.
+// A chart over time. The library is loaded only when a chart is shown and the page is
+// idle. Screen readers get its content as text.
 import { html, useEffect, useRef } from "../lib/dom.js";
 import { onTheme } from "../lib/prefs.js";
 import { scriptAddress } from "../lib/trusted.js";
 
 let library = null;
-// fetchLibrary waits for the script and its style. It is no module: what it
-// has is a global of its name.
+// fetchLibrary loads the script and its style. The script is not a module: it sets a
+// global.
 const fetchLibrary = async () => {
   if (!library) await idle();
   library ??= Promise.all([added("script", { src: scriptAddress("chart") }),
@@ -15,8 +14,8 @@ const fetchLibrary = async () => {
   return library;
 };
 
-// idle waits until nothing else is to be done, but not for ever: what a page is
-// used by comes before a picture. Not every browser tells.
+// idle waits until the browser is idle, at most for a second. Not all browsers
+// support it.
 const idle = () => new Promise((resume) => (window.requestIdleCallback ? requestIdleCallback(resume, { timeout: 1000 }) : setTimeout(resume, 200)));
 
 export const added = (name, properties) => new Promise((resume, fail) => {
@@ -24,15 +23,15 @@ export const added = (name, properties) => new Promise((resume, fail) => {
   document.head.append(element);
 });
 
-const shortest = 300; // seconds that the axis has at least
+const shortest = 300; // minimum seconds of the axis
 
 const pad = (n) => String(n).padStart(2, "0");
 const hourMinute = (s) => { const d = new Date(s * 1000); return `${pad(d.getHours())}:${pad(d.getMinutes())}`; };
 
-// Chart: data is [[seconds…], [values…], …], series {label, tone, fill} for each row
-// of values; onSelect(from, to) hears what was dragged over, in ms, and
-// onPoint(index) what is pointed at, null for nothing. With days, which says a value
-// in words, each value is that of a day in UTC, and a column.
+// Chart: data is [[seconds…], [values…], …], series has {label, tone, fill} for each row
+// of values. onSelect(from, to) gets the range of a drag, in ms; onPoint(index) gets the
+// value under the pointer, null for none. With days, a function that formats a value, each
+// value is a column for a UTC day.
 export const Chart = ({ data, series, label, height = 130, days, onSelect, onPoint }) => {
   const box = useRef(null), plot = useRef(null), newest = useRef(data), hear = useRef({});
   newest.current = data;
@@ -45,7 +44,7 @@ export const Chart = ({ data, series, label, height = 130, days, onSelect, onPoi
       plot.current?.destroy();
       plot.current = new UPlot(options(box.current, series, height, hear, days && columns(UPlot, days)), newest.current, box.current);
     };
-    make().catch(() => {}); // without the library the text beside the chart says it all
+    make().catch(() => {}); // without the library the text says it all
     const sized = new ResizeObserver(() => plot.current?.setSize({ width: box.current.clientWidth, height }));
     sized.observe(box.current);
     const stop = onTheme(make);
@@ -58,7 +57,7 @@ export const Chart = ({ data, series, label, height = 130, days, onSelect, onPoi
 const dayMonth = (s) => new Date(s * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
 const aDay = 24 * 3600;
 
-// columns are the axes of a chart of days, and what draws a value.
+// columns returns the axes and the drawing of a chart of days.
 const columns = (UPlot, text) => ({
   x: (_, from, to) => [from - aDay / 2, to + aDay / 2], y: (_, low, high) => [0, high > 0 ? high * 1.1 : 1],
   xAxis: { incrs: [1, 2, 7, 14, 30].map((n) => n * aDay), values: (_, ticks) => ticks.map(dayMonth) },
@@ -85,8 +84,8 @@ const options = (box, series, height, hear, days) => {
   };
 };
 
-// resolve is a custom property as the colour that it has here: a canvas knows
-// no light-dark().
+// resolve returns the colour of a custom property here: a canvas does not support
+// light-dark().
 const resolve = (box, name) => {
   const probe = document.createElement("span");
   probe.style.color = `var(--${name})`;

@@ -1,10 +1,10 @@
-// A waiting task in a line: its place, its first words, how long it waits.
+// A waiting task in a line: place, first words, age.
 import { html, cx } from "../lib/dom.js";
 import { Icon } from "./icon.js";
 import { taskPath } from "../lib/router.js";
 import { age, local } from "../lib/time.js";
 
-// onPick takes the click of a plain mouse button; the link stays one.
+// onPick gets plain clicks; otherwise the chip is a link.
 export const Chip = ({ task, place, now, picked, gone, onPick }) => {
   const click = onPick && ((e) => { if (!e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); onPick(task); } });
   return html`<a class=${cx("chip", picked && "chip-picked", gone && "gone")} href=${taskPath(task.queue_id)} onClick=${click}

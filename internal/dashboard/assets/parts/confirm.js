@@ -1,16 +1,16 @@
-// Asks before something that cannot be undone, and says what it will do. With
+// Asks for confirmation of an irreversible action, and says what it will do. With
 // typed, that text must be typed first.
 import { html, useState, useId } from "../lib/dom.js";
 import { useDanger } from "../lib/live.js";
 import { Dialog, openDialog } from "./dialog.js";
 import { ErrorBox } from "./errorbox.js";
 
-// Confirm: consequence is a list of sentences or children; onConfirm may be
-// async, and what it throws is shown.
+// Confirm: consequence is a list of sentences or children. onConfirm may be async;
+// its error is shown.
 export const Confirm = ({ title, consequence = [], action, typed, danger = true, onConfirm, onClose, children }) => {
   const [text, setText] = useState(""), [busy, setBusy] = useState(false), [error, setError] = useState(null);
   const id = useId();
-  const alive = useDanger(); // the director may have gone since it was opened
+  const alive = useDanger(); // the director may be gone meanwhile
   const ready = alive && !busy && (!typed || text === typed);
   const submit = async () => {
     if (!ready) return;
@@ -35,5 +35,5 @@ export const Confirm = ({ title, consequence = [], action, typed, danger = true,
   </${Dialog}>`;
 };
 
-// confirm opens one.
+// confirm opens a Confirm dialog.
 export const confirm = (props) => openDialog((close) => html`<${Confirm} ...${props} onClose=${close} />`);

@@ -1,4 +1,4 @@
-// Copies a text.
+// A button that copies a text.
 import { html, useState } from "../lib/dom.js";
 import { toast } from "./toast.js";
 
@@ -15,7 +15,7 @@ export const Copy = ({ text, label = "Copy" }) => {
       setDone(true);
       setTimeout(() => setDone(false), 1500);
     } catch {
-      toast("This browser does not let the page copy: mark the text and copy it yourself.");
+      toast("This browser does not let the page copy: select and copy the text yourself.");
     }
   };
   return html`<button type="button" class="small" onClick=${press} aria-label=${`${label}: ${text.slice(0, 80)}`}>${done ? "Copied" : label}</button>`;

@@ -1,5 +1,5 @@
-// What a person can do about something, in the director's words: a command to copy
-// where the words are one, and the buttons that do the same here, for those who may.
+// The director's advice on a problem: a command to copy, if it is one, and the
+// buttons for the same action, if the user has the right.
 import { html } from "../lib/dom.js";
 import { get, post } from "../lib/api.js";
 import { current } from "../lib/live.js";
@@ -14,10 +14,10 @@ import { toast } from "./toast.js";
 
 const landings = () => import("./landing.js"); // seldom needed
 
-// isCommand: all of it can be pasted into a terminal.
+// isCommand: the text can be pasted into a terminal.
 const isCommand = (text) => /^signalbox( [\w:@./=…-]+)+$/.test(text);
 
-// Cure shows the words and the buttons; plain, only the buttons.
+// Cure shows the text and the buttons; with plain only the buttons.
 export const Cure = ({ text, plain }) => {
   const admin = useMay("admin"), cancel = useMay("cancel"), release = useMay("release");
   if (!text) return null;

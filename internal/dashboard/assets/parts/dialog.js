@@ -1,22 +1,22 @@
-// Dialogs are the browser's own: the rest of the page is out of reach, Esc
-// closes, and the focus goes back to where it was.
+// Dialogs are the browser's own: the rest of the page is inert, Esc closes them, and
+// the focus returns.
 import { html, store, useStore, useEffect, useRef, useId, cx } from "../lib/dom.js";
 import { Icon } from "./icon.js";
 
 const open = store([]);
 
-// openDialog shows what make(close) renders, until close is called.
+// openDialog shows make(close) until close is called.
 export const openDialog = (make) => {
   const entry = { make, close: () => open.set(open.get().filter((e) => e !== entry)) };
   open.set([...open.get(), entry]);
   return entry.close;
 };
 
-// DialogHost renders what openDialog opened; the shell has one.
+// DialogHost renders the open dialogs, in the frame.
 export const DialogHost = () => useStore(open).map((entry, i) => html`<${Held} key=${i} entry=${entry} />`);
 const Held = ({ entry }) => entry.make(entry.close);
 
-// Dialog is a form when it has onSubmit. foot has its buttons.
+// Dialog is a form if it has onSubmit. foot has the buttons.
 export const Dialog = ({ title, onClose, onSubmit, foot, wide, children }) => {
   const ref = useRef(null), id = useId();
   useEffect(() => {

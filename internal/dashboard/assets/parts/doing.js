@@ -1,15 +1,15 @@
-// What a task is about at this moment, in a few words and their tone.
+// What a task does now, in a few words with a tone.
 import { age, clock } from "../lib/time.js";
 
-// whoOf says who asked for a task, and by which way.
+// whoOf says who submitted a task, and how.
 export const whoOf = (task) => {
   if (task.source_job) return `schedule ${task.source_job}`;
   if (task.source === "agent") return task.by ? `${task.by} → agent` : "an agent";
   return [task.by, task.source].filter(Boolean).join(" · ");
 };
 
-// doingOf returns {text, tone} of a running task; agent is its lane, whose
-// stuckness shows here too.
+// doingOf returns {text, tone} of a running task. agent is its agent, which may be
+// stuck.
 export const doingOf = (task, agent, now) => {
   const call = task.call;
   if (task.state === "cancelling") {
@@ -24,7 +24,7 @@ export const doingOf = (task, agent, now) => {
   return null;
 };
 
-// pausedText says why a line hands out nothing.
+// pausedText says why a line is paused.
 export const pausedText = (pause, now) => {
   const until = pause.until ? ` until ${clock(pause.until, now)}` : "";
   return `paused${pause.by ? ` by ${pause.by}` : ""}${until}${pause.reason ? `: ${pause.reason}` : ""}`;

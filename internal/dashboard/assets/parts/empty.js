@@ -1,4 +1,4 @@
-// Nothing is there, and this is how there would be something.
+// An empty list, and how to fill it.
 import { html } from "../lib/dom.js";
 import { Copy } from "./copy.js";
 

@@ -1,5 +1,4 @@
-// What went wrong, why, under which number it stands in the log, and the way
-// to try again.
+// An error: what failed, why, its request id in the log, and a retry button.
 import { html } from "../lib/dom.js";
 import { Icon } from "./icon.js";
 

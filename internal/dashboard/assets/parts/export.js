@@ -1,4 +1,4 @@
-// What a list has, as a file: page by page, with its progress, until it is cancelled.
+// Exports a list as a file, page by page, with progress and cancel.
 import { html, useEffect, useState } from "../lib/dom.js";
 import { csv } from "../lib/csv.js";
 import { save } from "../lib/save.js";
@@ -7,15 +7,15 @@ import { ErrorBox } from "./errorbox.js";
 import { Menu } from "./menu.js";
 import { toast } from "./toast.js";
 
-const most = 10_000; // rows of a file
+const most = 10_000; // rows in a file
 
 const formats = {
   CSV: { type: "text/csv", write: (items, { fields, rowOf }) => csv(fields, rowOf ? items.map(rowOf) : items) },
   JSON: { type: "application/json", write: (items) => JSON.stringify(items, null, 2) },
 };
 
-// ExportMenu: list is {name, keyOf(item), fields, rowOf(item), page(next, signal)}; name is what the
-// items are, such as tasks, and page returns {items, next, total}, total where it is known.
+// ExportMenu: list is {name, keyOf(item), fields, rowOf(item), page(next, signal)}. name is the plural
+// of an item, such as tasks; page returns {items, next, total}, total if known.
 export const ExportMenu = ({ list }) => html`<${Menu} label="Export" items=${Object.keys(formats).map((format) => ({
   text: format, act: () => openDialog((close) => html`<${Export} list=${list} format=${format} onClose=${close} />`),
 }))}>Export</${Menu}>`;
@@ -31,7 +31,7 @@ const Export = ({ list, format, onClose }) => {
         const { items, more } = await collect(list, over.signal, setSeen);
         const { type, write } = formats[format];
         save(new Blob([write(items, list)], { type }), `${list.name}.${format.toLowerCase()}`);
-        toast(more ? `The first ${number(items.length)} ${list.name} were exported; a file has no more than that.` : `${number(items.length)} ${items.length === 1 ? `${list.name.slice(0, -1)} was` : `${list.name} were`} exported.`);
+        toast(more ? `The first ${number(items.length)} ${list.name} were exported, the maximum of a file.` : `${number(items.length)} ${items.length === 1 ? `${list.name.slice(0, -1)} was` : `${list.name} were`} exported.`);
         onClose();
       } catch (cause) {
         if (!over.signal.aborted) setError(cause);
@@ -45,7 +45,7 @@ const Export = ({ list, format, onClose }) => {
   </${Dialog}>`;
 };
 
-// collect reads all pages, up to the most that a file has.
+// collect reads all pages, up to most rows.
 const collect = async (list, signal, tell) => {
   const found = new Map();
   let next = "";

@@ -1,9 +1,8 @@
-// Fields of the dialogs that make a task and change one.
+// Form fields of dialogs.
 import { html, useId } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 
-// Field is a labelled input; what the director says is wrong with it stands
-// below it.
+// Field is a labelled input with the director's error below it.
 export const Field = ({ label, hint, error, name, children }) => {
   const id = useId();
   const wrong = error?.field === name || (name === "agent" && error?.field === "kind");
@@ -13,7 +12,7 @@ export const Field = ({ label, hint, error, name, children }) => {
     ${note && html`<p id=${`${id}-note`} class=${wrong ? "wrong" : "hint"} role=${wrong ? "alert" : undefined}>${note}</p>`}</div>`;
 };
 
-// Who chooses who may take a task: "", "agent:NAME" or "kind:KIND".
+// Who selects who may take a task: "", "agent:NAME" or "kind:KIND".
 export const Who = ({ props, value, onChange }) => {
   const agents = useLive((b) => b.agents);
   const list = [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -21,17 +20,17 @@ export const Who = ({ props, value, onChange }) => {
   const [sort, name] = value.split(/:(.*)/s), absent = name && !(sort === "agent" ? agents.has(name) : kinds.includes(name));
   return html`<select ...${props} value=${value} onChange=${onChange}>
     <option value="">any agent</option>
-    ${absent && html`<option value=${value}>${name}, which is not there</option>`}
+    ${absent && html`<option value=${value}>${name} (unknown)</option>`}
     ${list.length > 0 && html`<optgroup label="one agent">${list.map((a) => html`<option key=${a.name} value=${`agent:${a.name}`}>${a.name}${a.waiting > 0 ? ` (${a.waiting} waiting)` : ""}${a.face === "down" ? " (down)" : ""}</option>`)}</optgroup>`}
     ${kinds.length > 0 && html`<optgroup label="a kind of agent">${kinds.map((k) => html`<option key=${k} value=${`kind:${k}`}>any ${k}</option>`)}</optgroup>`}
   </select>`;
 };
 
-// routeOf makes of a choice of Who what the API calls it: {agent} or {kind}, neither for any agent.
+// routeOf converts a choice of Who to the API's {agent} or {kind}; neither for any agent.
 export const routeOf = (who) => {
   const [kind, name] = who.split(/:(.*)/s);
   return name ? { [kind]: name } : {};
 };
 
-// whoOfQueue is the choice that Who shows for the queue of a task.
+// whoOfQueue is the choice of Who for the queue of a task.
 export const whoOfQueue = (queue) => (queue === "work" ? "" : queue.replace(/^pool:/, "kind:"));

@@ -1,5 +1,5 @@
-// The one set of icons, each with a shape of its own, so that colour is never the
-// only sign. They are decoration: a word stands beside each, or is its button's label.
+// The icons, each with its own shape, so that colour is never the only sign. They are
+// decoration: a word is beside each, or is its button's label.
 import { html } from "../lib/dom.js";
 
 const shapes = {

@@ -1,15 +1,15 @@
-// What can be done about work that is to land.
+// The actions on the landing of work.
 import { del, post } from "../lib/api.js";
 import { shortId } from "./tasklink.js";
 import { toast } from "./toast.js";
 
 const address = (id) => `/api/queue/${encodeURIComponent(id)}/land`;
 
-// land asks for the work of a task on a branch; without body for the same as before.
+// land starts landing a task's work on a branch; without body with the settings as before.
 export const land = (id, body = {}) => post(address(id), body);
 export const dropLanding = (id) => del(address(id));
 
-// told does one of these, and says how it went.
+// told does one of these, and shows the outcome.
 const told = (does, done, not) => async (id) => {
   try {
     await does(id);

@@ -1,18 +1,18 @@
-// What a program prints, as lines of text: of its escape sequences those that colour
-// are kept, as classes, and the others taken out; a carriage return writes its line
-// anew, and only the newest lines are kept, however much is printed.
+// The output of a program as lines of text. Escape sequences for colours become
+// classes, the others are removed. A carriage return overwrites its line. Only the
+// newest lines are kept.
 import { classOf, plain, styled } from "./sgr.js";
 
 const MAX_LINES = 2000;
-const MAX_HELD = 8192; // of an escape sequence that does not end
-const MAX_LINE = 4000; // characters of one line; what is longer is cut
-const MAX_RUNS = 100; // colours of one line; what follows stays as it is then
+const MAX_HELD = 8192; // characters of an incomplete escape sequence
+const MAX_LINE = 4000; // characters of one line; longer lines are cut
+const MAX_RUNS = 100; // colours of one line; the rest has the last one
 
 // An escape sequence: CSI, then the strings (OSC, DCS, SOS, PM, APC) with their
 // end, then the two and three character ones.
 // eslint-disable-next-line no-control-regex
 const ESCAPES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]+[0-~]|\x1b[0-Z\\^`-~]/g;
-// The beginning of one whose end has not come yet.
+// The beginning of an incomplete escape sequence.
 // eslint-disable-next-line no-control-regex
 const UNENDED = /(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c]{0,4096}\x1b?|[ -/]*)?|\x9b[0-?]*[ -/]*)$/;
 // eslint-disable-next-line no-control-regex
@@ -23,23 +23,23 @@ const COLOURS = /(?:\x1b\[|\x9b)([0-9;:]*)m/;
 export class Lines {
   constructor(most = MAX_LINES) {
     this.most = most;
-    this.lines = []; // whole ones, {n, text, runs, at}; runs: [where, class], from where on the text has it
-    this.left = 0; // lines that were let go
-    this.count = 0; // the number of the line that ended last, from the first line of the log; a gap lies between two
-    this.held = ""; // the beginning of an escape sequence
-    this.at = 0; // when what came last was printed, in ms; 0: not known
-    this.style = plain; // of what comes next
+    this.lines = []; // complete lines, {n, text, runs, at}; runs: [start, class]
+    this.left = 0; // dropped lines
+    this.count = 0; // the number of the last complete line, from the start of the log; a gap is between two numbers
+    this.held = ""; // an incomplete escape sequence
+    this.at = 0; // time of the last text, in ms; 0: unknown
+    this.style = plain; // style of the next text
     this.begin();
   }
 
-  // begin is an empty line.
+  // begin starts an empty line.
   begin() {
-    this.last = ""; // the line that has not ended
+    this.last = ""; // the open line
     this.runs = [];
-    this.returned = false; // it ends with a carriage return: a character would write it anew
+    this.returned = false; // after a carriage return: the next character overwrites the line
   }
 
-  // push takes what was printed next, at a time in ms where it is known.
+  // push adds the next output, with its time in ms, if known.
   push(text, at) {
     if (at) this.at = at;
     text = this.held + text;
@@ -51,7 +51,7 @@ export class Lines {
     }
     text.replace(ESCAPES, (code) => (COLOURS.test(code) ? code : "")).split("\n").forEach((part, i) => {
       if (i > 0) this.end();
-      part.split(COLOURS).forEach((one, i) => { // text and parameters by turns
+      part.split(COLOURS).forEach((one, i) => { // text and parameters alternate
         if (i % 2) this.style = styled(this.style, one);
         else if (one) this.write(one.replace(CONTROLS, ""));
       });
@@ -60,7 +60,7 @@ export class Lines {
     if (over > 0) this.forget(over);
   }
 
-  // write puts text without escape sequences and ends of lines behind the open line.
+  // write appends text without escape sequences and line ends to the open line.
   write(text) {
     let end = text.length;
     while (end > 0 && text[end - 1] === "\r") end--;
@@ -74,13 +74,13 @@ export class Lines {
     if (end < text.length) this.returned = true;
   }
 
-  // end is the end of the open line.
+  // end ends the open line.
   end() {
     this.lines.push({ n: ++this.count, text: this.last, runs: this.runs, at: this.at });
     this.begin();
   }
 
-  // gap notes that something was left out here.
+  // gap marks missing output.
   gap() {
     this.held = "";
     this.style = plain;
@@ -88,8 +88,7 @@ export class Lines {
     this.lines.push({ n: this.count + .5, text: "… output is missing here …", gap: true });
   }
 
-  // goOn takes the number of the line that comes next, where it is known and lines were
-  // missed.
+  // goOn sets the number of the next line, if lines were missed.
   goOn(n) {
     if (n && this.last === "") this.count = Math.max(this.count, n - 1);
   }
@@ -99,8 +98,8 @@ export class Lines {
     this.left += n;
   }
 
-// find is the newest line with a text, {n, text}; null where there is none. A text that
-  // ends with … was cut.
+// find returns the newest line with a text, {n, text}, or null. A text that ends with … was
+  // cut.
   find(text) {
     if (!text) return null;
     const same = text.endsWith("…") ? (line) => line.trim().startsWith(text.slice(0, -1)) : (line) => line.trim() === text;
@@ -110,17 +109,17 @@ export class Lines {
   }
 }
 
-// named is an address of lines, "#L120" or "#L120-L140": {from, to}, or null.
+// named parses an address of lines, "#L120" or "#L120-L140": {from, to}, or null.
 export const named = (hash) => {
   const [, from, to] = /^#L(\d{1,12})(?:-L(\d{1,12}))?$/.exec(hash) ?? [];
   return from ? { from: Math.min(from, to ?? from), to: Math.max(from, to ?? from) } : null;
 };
 
-// nameOf is the other way round.
+// nameOf is the inverse of named.
 export const nameOf = ({ from, to }) => (from === to ? `#L${from}` : `#L${from}-L${to}`);
 
-// timed splits a piece of a log by the times at which it came: [text, at]. Positions
-// count bytes.
+// timed splits a piece of a log by the times of its parts: [text, at]. Positions are in
+// bytes.
 export const timed = ({ text, seq, times }) => {
   if (!times?.length) return [[text, 0]];
   const bytes = new TextEncoder().encode(text), decoder = new TextDecoder();
@@ -130,8 +129,8 @@ export const timed = ({ text, seq, times }) => {
   });
 };
 
-// withoutEscapes is a text that is no log: without escape sequences and control
-// characters, but for tabs and the ends of lines.
+// withoutEscapes removes escape sequences and control characters, except tabs and line
+// ends.
 export const withoutEscapes = (text) => text.replace(ESCAPES, "").replaceAll("\r", "").replace(CONTROLS, "");
 
 function clip(line) {

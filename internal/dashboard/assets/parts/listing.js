@@ -1,11 +1,11 @@
-// A list as a table that can be sorted and filtered: agents, schedules. All rows are in the
-// document; for thousands there is parts/table.js.
+// A table that can be sorted and filtered, for agents and schedules. All rows are in the
+// document; parts/table.js is for thousands of rows.
 import { cx, html, useId } from "../lib/dom.js";
 
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-// sorted orders items by a column: "name", or "-name" for falling. What has no value stands
-// last either way; what is equal, by the first column.
+// sorted orders items by a column: "name", or "-name" for descending. Items without a value
+// are last; equal ones are ordered by the first column.
 export const sorted = (items, columns, sort) => {
   const falling = sort.startsWith("-"), column = columns.find((c) => c.by && c.name === sort.replace(/^-/, "")) ?? columns.find((c) => c.by);
   const first = columns.find((c) => c.by);
@@ -21,7 +21,7 @@ export const sorted = (items, columns, sort) => {
   });
 };
 
-// filtered keeps what has all words of a text somewhere in what textOf says of it.
+// filtered returns the items whose textOf contains all words.
 export const filtered = (items, words, textOf) => {
   const all = words.toLowerCase().split(/\s+/).filter(Boolean);
   return all.length === 0 ? items : items.filter((item) => { const text = textOf(item).toLowerCase(); return all.every((word) => text.includes(word)); });
@@ -29,9 +29,8 @@ export const filtered = (items, words, textOf) => {
 
 export const Filter = ({ label, value, set }) => html`<input type="search" class="filter" aria-label=${label} placeholder="Filter" value=${value} onInput=${(e) => set(e.target.value)} />`;
 
-// Listing: columns [{name, label, cell(item), by(item), falling}]; by makes a column one to
-// sort by, falling one whose largest come first at the first press.
-// rowOf(item) has attributes of a row.
+// Listing: columns [{name, label, cell(item), by(item), falling}]. by makes a column
+// sortable; falling sorts it descending first. rowOf(item) returns attributes of a row.
 export const Listing = ({ label, name, columns, items, keyOf, sort, onSort, rowOf = () => ({}) }) => {
   const at = sort.replace(/^-/, ""), falling = sort.startsWith("-"), hint = useId();
   return html`<div class="card listing-box"><table role="table" class=${cx("listing", `listing-${name}`)} aria-label=${label}>

@@ -1,10 +1,9 @@
 import { useCallback, useEffect, useRef, useState } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 
-// useLoad asks the director for a path: {data, error, busy, again, put}. It
-// asks anew when the path changes, every so many ms while someone looks, and on
-// again(). What was known stays on the page while a later answer is awaited, and
-// where that fails the error stands beside it. path "" asks for nothing.
+// useLoad reads a path: {data, error, busy, again, put}. It reads again when the path
+// changes, every so many ms while the page is visible, and on again(). The old data stays
+// until the next answer, and beside an error. path "" reads nothing.
 export const useLoad = (path, every = 0) => {
   const [state, setState] = useState({ path: "", data: null, error: null, busy: true });
   const asking = useRef(null);
@@ -33,8 +32,8 @@ export const useLoad = (path, every = 0) => {
   return { data: fresh ? state.data : null, error: fresh ? state.error : null, busy: !fresh || state.busy, again, put };
 };
 
-// useAction makes of an action something that tells how it goes:
-// [run, busy, error]. The error stays until the next run.
+// useAction returns [run, busy, error] for an action. The error stays until the next
+// run.
 export const useAction = (action) => {
   const [state, setState] = useState({ busy: false, error: null });
   const latest = useRef(action);

@@ -1,10 +1,10 @@
-// Markdown of an answer as elements: headings, lists, quotes, tables, code with a
-// button to copy it, emphasis and links. Nothing is ever taken for HTML, and what is
-// not understood stays as it was written.
+// Markdown of an answer as elements: headings, lists, quotes, tables, code with a copy
+// button, emphasis and links. Nothing is interpreted as HTML, and unknown syntax stays
+// as it was written.
 import { html, useMemo } from "../lib/dom.js";
 import { Copy } from "./copy.js";
 
-const mostChars = 200_000, mostLine = 5000; // what is longer is shown as it is
+const mostChars = 200_000, mostLine = 5000; // longer text is shown unformatted
 
 export const Markdown = ({ text }) => {
   const blocks = useMemo(() => (text.length > mostChars ? [{ kind: "code", text }] : parse(text)), [text]);
@@ -33,7 +33,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/, ITEM = /^( *)([-*+]|\d{1,9}[.)]) +(.*)$/, 
 const isTable = (all, i) => all[i].includes("|") && /^ *\|?( *:?-+:? *\|)+( *:?-+:? *)?$/.test(all[i + 1] ?? "");
 const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((c) => c.trim());
 
-// parse makes blocks of a text. depth bounds quotes and lists in one another.
+// parse splits a text into blocks. depth limits nested quotes and lists.
 export const parse = (text, depth = 0) => {
   const all = text.replaceAll("\r\n", "\n").split("\n"), blocks = [];
   for (let i = 0; i < all.length;) {
@@ -70,7 +70,7 @@ export const parse = (text, depth = 0) => {
   return blocks;
 };
 
-// list reads the items from line i on, and returns the line behind them.
+// list reads the items from line i, and returns the next line.
 const list = (all, i, first, blocks, depth) => {
   const indent = first[1].length, ordered = /\d/.test(first[2]), items = [];
   while (i < all.length) {
@@ -93,7 +93,7 @@ const list = (all, i, first, blocks, depth) => {
 
 const INLINE = /(`+)([^`]|[^`].*?[^`])\1(?!`)|\*\*(?=\S)(.+?\S|\S)\*\*|(?<![*\w])\*(?=[^\s*])([^*]*?[^\s*])\*(?!\*)|(?<!\w)_(?=[^\s_])([^_]*?[^\s_])_(?!\w)|\[([^\][]+)\]\(([^()\s]+)\)|(https?:\/\/[^\s<>()"'`]*[^\s<>()"'`.,:;!?])/g;
 
-// inline makes text and elements of one line.
+// inline returns the text and elements of one line.
 export const inline = (text) => {
   if (text.length > mostLine) return [text];
   const parts = [];
@@ -111,6 +111,6 @@ export const inline = (text) => {
   return parts;
 };
 
-// safe is an address that a link may lead to.
+// safe reports whether a link may lead to an address.
 export const safe = (to) => /^(?:https?:\/\/|mailto:)/i.test(to);
 const link = (to, text) => html`<a href=${to} target="_blank" rel="noopener noreferrer">${text}</a>`;

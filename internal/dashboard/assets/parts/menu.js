@@ -1,9 +1,9 @@
-// A button with a menu. Arrow keys, Home and End move in it, Esc closes it.
+// A button with a menu. Arrow keys, Home and End move, Esc closes.
 import { html, cx, useState, useEffect, useLayoutEffect, useRef, useId } from "../lib/dom.js";
 import { Icon } from "./icon.js";
 
-// items: {text, act, off (why not), danger, checked}; null is left out. A button with
-// children has its name from them, one without from label.
+// items: {text, act, off (why not), danger, checked} or null. The button is named by
+// its children, else by label.
 export const Menu = ({ label, items, children, name }) => {
   const [open, setOpen] = useState(false);
   const box = useRef(null), button = useRef(null), id = useId();
@@ -33,9 +33,9 @@ export const Menu = ({ label, items, children, name }) => {
   </div>`;
 };
 
-const margin = 8; // px between a menu and the edge of the window
+const margin = 8; // px to the edge of the window
 
-// keepInSight moves a menu that would reach beyond the window.
+// keepInSight moves a menu into the window.
 const keepInSight = (list) => {
   const { left, right } = list.getBoundingClientRect();
   const by = left < margin ? margin - left : Math.min(0, document.documentElement.clientWidth - margin - right);

@@ -1,5 +1,5 @@
-// Output shows what a task prints: the newest lines of it, with their colours, followed
-// until a person scrolls up or pauses. Its lines are the work of screen.js.
+// Output shows the output of a task: the newest lines with colours. It follows the end
+// until the user scrolls up or pauses. screen.js shows the lines.
 import { cx, html, useEffect, useRef, useState } from "../lib/dom.js";
 import { useKeys } from "../lib/keys.js";
 import { taskPath } from "../lib/router.js";
@@ -45,13 +45,13 @@ export const Output = ({ id, state, failure }) => {
       </header>
       ${finding && html`<${Find} screen=${screen.current} view=${view} end=${endFind} />`}
       ${view.done && view.failure && html`
-        <p class="output-failure"><strong>Most likely why:</strong> <code>${view.failure.text}</code>
+        <p class="output-failure"><strong>Most likely cause:</strong> <code>${view.failure.text}</code>
           <button type="button" class="plain" onClick=${() => screen.current?.show(view.failure.n)}>Show it</button></p>`}
       ${view.marked && html`
         <p class="output-bar"><span>${view.marked.from === view.marked.to ? `Line ${view.marked.from}` : `Lines ${view.marked.from} to ${view.marked.to}`}</span>
           <${Copy} label="Copy link" text=${new URL(taskPath(id) + nameOf(view.marked), location.href).href} />
           <button type="button" class="small" onClick=${() => screen.current?.unmark()}>Clear</button></p>`}
-      ${view.lost && html`<p class="output-bar">${`Line ${view.lost.from} is not among those kept here.`}</p>`}
+      ${view.lost && html`<p class="output-bar">${`Line ${view.lost.from} is not kept here.`}</p>`}
       ${(whole || view.missing) && html`<${Whole} id=${id} view=${view} whole=${whole} setWhole=${(on) => { setFinding(false); setWhole(on); }} />`}
       ${!view.any && !view.error && html`<p class="output-none quiet">${noneText(state, view, whole)}</p>`}
       <div class=${cx("output-box", !view.any && "is-empty", !look.wrap && "is-unwrapped", look.times && "has-times", look.numbers && "has-numbers")} ref=${box} dir="ltr" tabindex="0" role="log" aria-live="off" aria-label="What the task printed"></div>
@@ -73,7 +73,7 @@ const noneText = (state, view, whole) => {
   return state === "pending" ? "Not started yet. Its output will appear here." : "No output yet.";
 };
 
-// Find is the field of a search in the output: Enter goes on, Shift+Enter back, Esc ends it.
+// Find is the search field of the output: Enter for the next match, Shift+Enter for the previous one, Esc to end.
 const Find = ({ screen, view, end }) => {
   const field = useRef(null);
   const [text, setText] = useState("");
@@ -89,25 +89,25 @@ const Find = ({ screen, view, end }) => {
     <div class="output-bar" role="search" aria-label="In the output">
       <input id="output-find" type="search" ref=${field} aria-label="Find in the output" placeholder="Find in the output" spellcheck=${false} maxlength="1000" value=${text}
         onInput=${(e) => { setText(e.target.value); screen?.search(e.target.value); }} onKeyDown=${key} />
-      <span class="quiet" role="status">${!text ? "" : view.hits === 0 ? "no line has it" : view.hit ? `${view.hit} of ${view.hits}` : `${view.hits} ${view.hits === 1 ? "line" : "lines"}`}</span>
+      <span class="quiet" role="status">${!text ? "" : view.hits === 0 ? "no match" : view.hit ? `${view.hit} of ${view.hits}` : `${view.hits} ${view.hits === 1 ? "line" : "lines"}`}</span>
       <button type="button" class="small" disabled=${!view.hits} onClick=${() => screen?.step(-1)}>Previous</button>
       <button type="button" class="small" disabled=${!view.hits} onClick=${() => screen?.step(1)}>Next</button>
       <button type="button" class="small" onClick=${end}>Close</button>
     </div>`;
 };
 
-// Whole is for a log of which more is at its agent than here.
+// Whole is shown if the agent has more of the log.
 const Whole = ({ id, view, whole, setWhole }) => html`
   <div class="output-bar output-left">
-    <span class="quiet">${whole ? "The log of the last attempt, from its agent." : view.left > 0 ? `${view.left.toLocaleString()} earlier lines are left out here.` : "The beginning is not kept here."}${whole && view.left > 0 && ` Its first ${view.left.toLocaleString()} lines are left out.`}</span>
-    ${whole ? html`<button type="button" class="small" onClick=${() => setWhole(false)}>Show what is kept</button>`
+    <span class="quiet">${whole ? "The log of the last attempt, from its agent." : view.left > 0 ? `${view.left.toLocaleString()} earlier lines are not shown here.` : "The beginning is not kept here."}${whole && view.left > 0 && ` Its first ${view.left.toLocaleString()} lines are left out.`}</span>
+    ${whole ? html`<button type="button" class="small" onClick=${() => setWhole(false)}>Show the end</button>`
       : view.size <= mostInPlace && html`<button type="button" class="small" onClick=${() => setWhole(true)}>Show the whole log</button>`}
     ${!whole && html`<${Download} id=${id} whole=${true} small=${true} />`}
-    <${ErrorBox} error=${view.error} title="The whole log did not come" />
+    <${ErrorBox} error=${view.error} title="The whole log could not be loaded" />
   </div>`;
 
-// Download fetches a log piece by piece, all that is kept or the whole from the agent,
-// and gives it as a file.
+// Download fetches a log in pieces, what the director keeps or the whole log from the agent,
+// and saves it as a file.
 const Download = ({ id, whole, small }) => {
   const [load, busy, error] = useAction(async () => {
     const parts = [];
@@ -118,5 +118,5 @@ const Download = ({ id, whole, small }) => {
     save(new Blob(parts, { type: "text/plain" }), `${id}.log`);
   });
   return html`<button type="button" class=${cx(small && "small")} disabled=${busy} onClick=${load}>${busy ? "Loading…" : small ? "Download the whole log" : "Download"}</button>
-    ${error && html`<${ErrorBox} error=${error} title="The log did not come" />`}`;
+    ${error && html`<${ErrorBox} error=${error} title="The log could not be loaded" />`}`;
 };

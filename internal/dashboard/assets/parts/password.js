@@ -1,4 +1,4 @@
-// The dialog in which one changes one's own password.
+// The dialog to change one's own password.
 import { html, useState } from "../lib/dom.js";
 import { changePassword as changeOwnPassword } from "../lib/api.js";
 import { Dialog, openDialog } from "./dialog.js";
@@ -13,9 +13,9 @@ const Change = ({ onClose }) => {
   const [form, setForm] = useState({ password: "", next: "", again: "" });
   const set = (name) => ({ target: { value } }) => setForm((was) => ({ ...was, [name]: value }));
   const [run, busy, error] = useAction(async () => {
-    if (form.next !== form.again) throw Object.assign(new Error("The two are not the same."), { field: "again" });
+    if (form.next !== form.again) throw Object.assign(new Error("The passwords differ."), { field: "again" });
     await changeOwnPassword(form.password, form.next);
-    toast("Your password is changed. All your other logins have ended.");
+    toast("Your password was changed. All your other logins have ended.");
     onClose();
   });
   const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${busy || !form.password || !form.next}>${busy ? "Working…" : "Change it"}</button>`;

@@ -1,11 +1,11 @@
-// A patch in the format of git, as files with their hunks and lines. Whatever else stands in it
-// is shown as text, or left out; nothing throws.
+// A patch in git's format, as files with hunks and lines. Other content is shown as text or
+// left out; nothing throws.
 
-const MAX_SHOWN = 4000; // characters of one line; what is longer is cut
+const MAX_SHOWN = 4000; // characters of one line; longer lines are cut
 
-// parse makes of a patch its files: {path, from, notes, binary, hunks, lines}, lines is how
-// many there are; a hunk is {head, lines}, a line {kind, old, now, text}: kind is "add", "del",
-// "same" or "note", old and now are its numbers, 0 on the side where it is not.
+// parse returns the files of a patch: {path, from, notes, binary, hunks, lines}, lines is their
+// number. A hunk is {head, lines}, a line {kind, old, now, text}. kind is "add", "del", "same" or
+// "note"; old and now are the line numbers, 0 on a side without the line.
 export const parse = (patch) => {
   const files = [];
   let file = null, hunk = null, old = 0, now = 0, leftOld = 0, leftNow = 0;
@@ -40,7 +40,7 @@ export const parse = (patch) => {
   return files;
 };
 
-// extended reads a line between the head of a file and its first hunk.
+// extended parses a line between the head of a file and its first hunk.
 const extended = (file, line) => {
   const [, word, rest] = /^(rename from|rename to|copy from|copy to|\+\+\+|old mode|new mode|new file mode|deleted file mode|similarity index|GIT binary patch|Binary files) ?(.*)$/.exec(line) ?? [];
   if (!word) return;
@@ -51,7 +51,7 @@ const extended = (file, line) => {
   else file.notes.push(line);
 };
 
-// pathOf is the path in the head of a file: it stands there twice.
+// pathOf is the path in the head of a file, which has it twice.
 const pathOf = (line) => {
   const rest = line.slice("diff --git ".length);
   const quoted = /^("(?:[^"\\]|\\.)*") /.exec(rest);
@@ -61,7 +61,7 @@ const pathOf = (line) => {
 
 const escapes = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, '"': 34, "\\": 92 };
 
-// unquoted is a path as it is, of one that git has quoted.
+// unquoted returns a path without git's quoting.
 const unquoted = (text) => {
   if (!/^".*"$/.test(text)) return text;
   const bytes = [];
@@ -77,7 +77,7 @@ const unquoted = (text) => {
 // sides pairs the lines of a hunk for two columns: [{old, now}], each a line or null.
 export const sides = (lines) => {
   const rows = [];
-  let free = 0; // the first row that has no line on the right yet
+  let free = 0; // the first row without a line on the right
   for (const line of lines) {
     if (line.kind === "add" && free < rows.length) rows[free++].now = line;
     else if (line.kind === "add") { rows.push({ old: null, now: line }); free = rows.length; }
@@ -90,14 +90,14 @@ export const sides = (lines) => {
 // eslint-disable-next-line no-control-regex
 const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]/g;
 
-// visible is a text in which characters that would hide or turn round what follows are named.
+// visible replaces characters that would hide or reorder text by their names.
 export const visible = (text) => {
   const cut = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).replace(/[\ud800-\udbff]$/, "")} … (${(text.length - MAX_SHOWN).toLocaleString()} more characters)` : text;
   return cut.replace(/\r$/, "").replace(HIDDEN, (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 };
 
-// placeOf names lines for a message to an agent: the path with the numbers as they are now, of
-// lines that are no longer there with those that they had.
+// placeOf names lines for a message to an agent: the path with the present line numbers, or the
+// old ones for removed lines.
 export const placeOf = (path, lines) => {
   const there = lines.filter((line) => line.now > 0);
   const numbers = there.length > 0 ? there.map((line) => line.now) : lines.map((line) => line.old);

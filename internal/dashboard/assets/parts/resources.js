@@ -5,7 +5,7 @@ import { Card } from "./card.js";
 import { useLoad } from "./load.js";
 import { TaskLink } from "./tasklink.js";
 
-// Resources is the card of those of the configuration, and of folders and branches that are held.
+// Resources is the card of configured resources, and of held folders and branches.
 export const Resources = () => {
   const { data } = useLoad("/api/resources", 5000);
   const list = data?.resources ?? [];

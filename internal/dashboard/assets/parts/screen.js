@@ -1,12 +1,12 @@
-// The screen of Output: its lines in the document. They are put there by hand: a list
-// of two thousand that grows five times a second is no work for a comparison.
+// The lines of Output in the document. They are updated by hand: comparing two thousand
+// lines five times a second would be too slow.
 import { get, stream } from "../lib/api.js";
 import { taskPath } from "../lib/router.js";
 import { clockOf } from "../lib/time.js";
 import { Lines, named, nameOf, timed } from "./lines.js";
 
-const tick = 200; // ms between two looks of the document
-const nearEnd = 24; // px from the end that still count as the end
+const tick = 200; // ms between two updates
+const nearEnd = 24; // distance in px that counts as the end
 const mostFound = 2000; // places that are marked as found
 const mostWholeLines = 30_000;
 
@@ -14,8 +14,8 @@ export const mostInPlace = 2 << 20; // bytes of a whole log that are shown on th
 
 const outputPath = (id, query) => `/api/queue/${encodeURIComponent(id)}/output?${query}`;
 
-// pieces are those of a log, from its beginning: that of the agent if whole, else what is
-// kept here. It ends where no more is there yet.
+// pieces yields a log from its beginning, in pieces: from the agent if whole, else what the
+// director keeps. It ends where there is no more yet.
 export async function* pieces(id, whole, signal) {
   for (let after = 0; ;) {
     const piece = await get(outputPath(id, `after=${after}${whole ? "&whole=true" : ""}`), { signal });
@@ -25,9 +25,9 @@ export async function* pieces(id, whole, signal) {
   }
 }
 
-// open follows the output of a task into an element. It opens at the lines that the
-// address names; that of a task that had failed at failure, the line that says why; any
-// other at its end. tell hears what to show beside it; whole reads the log of the agent.
+// open shows the output of a task in an element and follows it. It starts at the lines in
+// the address, else for a failed task at failure, the line with the cause, else at the end.
+// tell gets what to show beside it; whole reads the agent's log.
 export const open = (id, box, tell, { failure, whole }) => {
   const path = taskPath(id);
   const here = () => location.pathname === path;
@@ -36,7 +36,7 @@ export const open = (id, box, tell, { failure, whole }) => {
     open: null, top: 0, marked: null, lost: null, pattern: null, from: 0, ranges: [],
   };
   let wanted = here() ? named(location.hash) : null;
-  let opened = false; // once: after that a person scrolls
+  let opened = false; // only once: then the user scrolls
   let timer = 0, stop = () => {};
   const told = () => tell(viewOf(s));
   const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); openWhere(); told(); }, tick); };
@@ -67,7 +67,7 @@ export const open = (id, box, tell, { failure, whole }) => {
   const start = () => {
     stop();
     stop = () => {};
-    // A tab that nobody looks at gives its connection back: a browser has few.
+    // A hidden tab closes its connection: a browser has few.
     if (s.done || document.hidden) return;
     stop = stream(outputPath(id, `after=${s.next}`), ({ event, data }) => (event === "output" ? put(data) : true), (now, cause) => {
       s.broken = now === "open" || s.done ? null : now === "ended" ? cause.message : cause ? "waiting for the director" : s.broken;
@@ -87,7 +87,7 @@ export const open = (id, box, tell, { failure, whole }) => {
     soon();
   };
   const scrolled = () => {
-    if (box.scrollTop === s.top) return; // the echo of our own move, which may come after a press of Pause
+    if (box.scrollTop === s.top) return; // our own scrolling, which may arrive after Pause
     s.top = box.scrollTop;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
     if (atEnd !== s.following && !s.done) { s.following = atEnd; soon(); }
@@ -118,8 +118,8 @@ export const open = (id, box, tell, { failure, whole }) => {
     follow(on) { s.following = on; draw(s); told(); },
     show: (n) => goTo({ from: n, to: n }),
     unmark: () => pick(null),
-    // search finds the lines with a text, whatever the case of its letters, and shows the
-    // first behind what was in sight when it began; "" ends it.
+    // search finds the lines with a text, ignoring case, and shows the first one after the
+    // visible part; "" ends it.
     search(text) {
       if (!s.pattern) s.from = Number([...box.children].find((one) => one.offsetTop + one.offsetHeight > box.offsetTop + box.scrollTop)?.dataset.n ?? 0);
       s.pattern = text ? new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi") : null;
@@ -150,7 +150,7 @@ export const open = (id, box, tell, { failure, whole }) => {
 
 const lineOf = (n) => ({ from: n, to: n });
 
-// hits are the numbers of the lines in which the search finds something.
+// hits returns the numbers of the lines with matches.
 const hits = (s) => {
   if (!s.pattern) return [];
   const found = s.lines.lines.filter((line) => !line.gap && line.text.search(s.pattern) >= 0).map((line) => line.n);
@@ -167,10 +167,9 @@ const viewOf = (s) => {
   };
 };
 
-// draw brings the element up to date. While it is paused nothing moves, but
-// for the first screen and the end.
+// draw updates the element. While paused it draws only the first screen and the end.
 const draw = (s, always) => {
-  if (s.lines.lines.length > 0 || s.lines.last !== "") s.box.classList.remove("is-empty"); // what is not shown has no end to scroll to
+  if (s.lines.lines.length > 0 || s.lines.last !== "") s.box.classList.remove("is-empty"); // hidden content has no end to scroll to
   if (!s.following && !s.done && !always && s.shown > 0) return;
   const first = s.lines.lines[0]?.n ?? s.lines.count + 1;
   const stay = s.box.scrollHeight - s.box.scrollTop;
@@ -212,7 +211,7 @@ const mark = (s, lines) => {
   for (const one of s.box.children) one.classList.toggle("is-marked", isMarked(s, Number(one.dataset.n)));
 };
 
-// show scrolls to lines and marks them; the page itself stays where it is.
+// show scrolls to lines and marks them, without scrolling the page.
 const show = (s, lines) => {
   s.following = false;
   draw(s, true);
@@ -223,7 +222,7 @@ const show = (s, lines) => {
   s.top = s.box.scrollTop;
 };
 
-// paint marks what the search has found, without a change to the elements.
+// paint highlights the matches without changing the elements.
 const paint = (s) => {
   if (!globalThis.CSS?.highlights) return;
   const all = CSS.highlights.get("found") ?? new Highlight();
@@ -237,7 +236,7 @@ const paint = (s) => {
   for (const range of s.ranges) all.add(range);
 };
 
-// rangeOf is the part of an element's text from one place to another.
+// rangeOf is the range of an element's text between two positions.
 const rangeOf = (element, from, to) => {
   const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT), ends = {};
   for (let at = 0, node; (node = walk.nextNode()); at += node.length) {

@@ -1,10 +1,10 @@
-// SGR, the escape sequences that colour what a program prints, as names of classes.
-// parts.css gives each class a colour that can be read in light and dark: what a
-// program asks for exactly (256 colours, RGB) becomes the nearest of sixteen.
+// SGR, the escape sequences for colours, as class names. parts.css gives each class a
+// colour that is readable in light and dark. Exact colours (256 colours, RGB) become the
+// nearest of sixteen.
 
-const mostParams = 32; // of one sequence that are read
+const mostParams = 32; // parameters read per sequence
 
-// plain is the style of text that nothing has coloured.
+// plain is the style of uncoloured text.
 export const plain = Object.freeze({ ink: -1, paper: -1, bold: false, faint: false, italic: false, under: false, inverse: false, strike: false });
 
 const sets = { 1: { bold: true }, 2: { faint: true }, 3: { italic: true }, 4: { under: true }, 7: { inverse: true }, 9: { strike: true }, 21: { under: true },
@@ -34,7 +34,7 @@ export const styled = (style, params) => {
   return style;
 };
 
-// classOf is "" for what is plain. Faint text is grey: a paler colour could not be read.
+// classOf is "" for plain text. Faint text is grey: a paler colour would be unreadable.
 export const classOf = (style) => {
   const ink = style.ink < 0 && style.faint ? 8 : style.ink;
   return [ink >= 0 && `sgr-i${ink}`, style.paper >= 0 && `sgr-p${style.paper % 8}`, style.bold && "sgr-bold", style.italic && "sgr-italic",

@@ -1,6 +1,5 @@
-// A bar that stays below the header while the list under it scrolls. Its height
-// is told to the style as --bar: what sticks under it, and what is scrolled to,
-// begins there.
+// A bar that stays below the header while its list scrolls. Its height is the style
+// property --bar: sticky content and scroll targets start below it.
 import { html, cx, useLayoutEffect, useRef } from "../lib/dom.js";
 
 const root = document.documentElement;

@@ -1,17 +1,16 @@
-// A table of which only the rows in sight are in the document. Rows are of one
-// height and contained, so that one that changes moves nothing else.
+// A table with only the visible rows in the document. Rows have a fixed height and are
+// contained, so that a change in one moves nothing else.
 import { html, cx, useEffect, useLayoutEffect, useMedia, useRef, useState } from "../lib/dom.js";
 
-const spare = 8; // rows beyond both edges
+const spare = 8; // extra rows at both edges
 
-// Table: columns [{name, label, width}], items, keyOf(item), row(item, index) → one
-// child a column. height and phoneHeight are of a row in px. cursor is the
-// index that keys stand at, or -1; onEnd is called near the last row, whenever
-// there comes to be one.
-// A column with sort is a button in the head: onSort(next) is called with the order that a
-// press brings, of which sort is the one that is shown: a key, -key, or "".
-// classOf(item) names further classes of a row; open(item) is called for a click
-// anywhere on it that is meant for nothing else.
+// Table: columns [{name, label, width}], items, keyOf(item), row(item, index) → one child
+// per column. height and phoneHeight are row heights in px. cursor is the index of the
+// row that keys act on, or -1. onEnd is called near the last row.
+// The head of a column with sort is a button that calls onSort(next) with the next order;
+// sort is the present order: a key, -key, or "".
+// classOf(item) returns more classes of a row; open(item) is called for a click on the row
+// itself.
 export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf, open, sort = "", onSort }) => {
   const box = useRef(null);
   const each = useMedia("(max-width: 640px)") ? phoneHeight : height;
@@ -32,16 +31,16 @@ export const Table = ({ label, columns, items, keyOf, row, name, height = 40, ph
 
 const sortedBy = (key, sort) => ({ [key]: "ascending", [`-${key}`]: "descending" }[sort] ?? "none");
 
-// nextSort: first the order that is asked for most, then the other way round, then none.
+// nextSort: first the usual direction, then the opposite, then none.
 const nextSort = ({ sort: key, ascends }, sort) => {
   const first = ascends ? key : `-${key}`, second = ascends ? `-${key}` : key;
   return { [first]: second, [second]: "" }[sort] ?? first;
 };
 
-// isPlain says that a click is on the row itself, and no text is being picked.
+// isPlain reports a click on the row itself, without a text selection.
 const isPlain = (e) => e.button === 0 && !e.metaKey && !e.ctrlKey && !e.shiftKey && !e.altKey && !e.target.closest("a, button, input, label, select, summary") && !String(getSelection());
 
-// useWindow is which rows are in sight as the page stands.
+// useWindow is the range of visible rows.
 const useWindow = (box, count, each) => {
   const [range, setRange] = useState([0, 40]);
   useEffect(() => {
@@ -63,7 +62,7 @@ const useWindow = (box, count, each) => {
   return [Math.min(range[0], count), Math.min(range[1], count)];
 };
 
-// reveal scrolls a row into sight, below what sticks.
+// reveal scrolls a row into view, below sticky content.
 const reveal = (body, index, each) => {
   const top = body.getBoundingClientRect().top + index * each;
   const head = body.previousElementSibling, from = parseFloat(getComputedStyle(head).top) + head.offsetHeight;
@@ -71,8 +70,8 @@ const reveal = (body, index, each) => {
   else if (top + each > innerHeight - 16) scrollBy(0, top + each - innerHeight + 16);
 };
 
-// step takes the focus along, once the row is there: what is read out is the
-// row that keys stand at.
+// step moves the focus to the cursor's row once it exists, so that a screen reader reads
+// that row.
 const step = (body, index) => requestAnimationFrame(() => requestAnimationFrame(() => {
   body?.querySelector(`[aria-rowindex="${index + 2}"]`)?.focus({ preventScroll: true });
 }));

@@ -1,8 +1,8 @@
-// A task's id as people recognise it, leading to its page.
+// The short form of a task's id, with a link to its page.
 import { html } from "../lib/dom.js";
 import { taskPath } from "../lib/router.js";
 
-// shortId is the end of an id: its beginning is the time and the same for many.
+// shortId is the end of an id: the beginning is a time that many ids share.
 export const shortId = (id = "") => (/^queue-.{9,}$/.test(id) ? "…" + id.slice(-4) : id);
 
 export const TaskLink = ({ id, children, title, ...rest }) =>

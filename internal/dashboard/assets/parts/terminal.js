@@ -1,5 +1,5 @@
-// Terminal is a shell of an agent in the page: xterm.js over the director's
-// WebSocket. The library is loaded when a terminal is opened, and not before.
+// Terminal is a shell on an agent: xterm.js over the director's WebSocket. The library
+// is loaded when a terminal is opened.
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { strictStyles } from "./xterm-styles.js";
@@ -15,19 +15,19 @@ const colours = {
   cyan: "#6fd3dc", brightCyan: "#a0eaf0", white: "#d5dae1", brightWhite: "#ffffff",
 };
 
-// A terminal is opened by who asked for it, never by an address: a link of
-// someone else's must not open a shell.
+// Only a click opens a terminal, never an address: a foreign link must not open a
+// shell.
 let asked = "";
 export const askTerminal = (agent) => { asked = agent; };
-// takeAsked tells once whether a terminal of an agent was asked for.
+// takeAsked reports once whether a terminal of an agent was requested.
 export const takeAsked = (agent) => {
   const mine = asked === agent;
   asked = "";
   return mine;
 };
 
-// Terminal opens one as soon as it is on the page, and closes it when it is
-// taken off. onClose is the way out.
+// Terminal opens a terminal when it is mounted, and closes it when it is removed.
+// onClose closes the view.
 export const Terminal = ({ agent, onClose }) => {
   const [round, setRound] = useState(0);
   const [state, setState] = useState({ text: "connecting…", over: false });
@@ -44,11 +44,11 @@ export const Terminal = ({ agent, onClose }) => {
         </span>
       </header>
       <div class="terminal-screen" ref=${host}></div>
-      <p class="terminal-note quiet">It runs beside the queue: what you start here holds no slot. ${leaveKey} leaves it with the keyboard. It is written to the audit log that you opened it, not what you type.</p>
+      <p class="terminal-note quiet">The terminal runs outside the queue and holds no slot. ${leaveKey} moves the keyboard focus out of it. The audit log records that you opened it, not what you type.</p>
     </section>`;
 };
 
-// open returns how to close it.
+// open returns a function that closes it.
 const open = (agent, host, tell, leave) => {
   let over = false, end = () => {};
   tell({ text: "connecting…", over: false });
@@ -67,7 +67,7 @@ const connect = async (agent, host, tell, leave, gone) => {
   const screen = new Screen({
     theme: colours, fontSize: 14, scrollback: 5000, cursorBlink: false,
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
-    linkHandler: { activate() {} }, // an address that a program wrote leads nowhere from here
+    linkHandler: { activate() {} }, // links in the output are not followed
   });
   screen.open(host);
   screen.attachCustomKeyEventHandler((e) => {
@@ -84,7 +84,7 @@ let loading = null;
 
 const library = () => {
   loading ??= load().catch((cause) => {
-    loading = null; // another try may succeed
+    loading = null; // a retry may succeed
     throw cause;
   });
   return loading;
@@ -94,19 +94,19 @@ const load = async () => {
   const link = document.createElement("link");
   link.rel = "stylesheet";
   link.href = new URL("xterm.css", vendor).href;
-  const styled = new Promise((done, failed) => { link.onload = done; link.onerror = () => failed(new Error("the terminal's style was not loaded; load the page anew")); });
+  const styled = new Promise((done, failed) => { link.onload = done; link.onerror = () => failed(new Error("the terminal's style was not loaded; reload the page")); });
   document.head.append(link);
   const [library] = await Promise.all([import("../vendor/xterm/xterm.mjs"), styled]);
   return library.Terminal;
 };
 
-// fit keeps the number of columns and rows to what the element has room for.
+// fit adapts columns and rows to the size of the element.
 const fit = (screen, host) => {
   const look = () => {
     const cells = host.querySelector(".xterm-screen");
     const width = cells?.offsetWidth / screen.cols, height = cells?.offsetHeight / screen.rows;
     if (!width || !height) return;
-    const { paddingTop, paddingBottom } = getComputedStyle(host); // a row that is cut in half is one too many
+    const { paddingTop, paddingBottom } = getComputedStyle(host); // only whole rows
     const cols = clamp((host.clientWidth - 16) / width), rows = clamp((host.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom)) / height);
     if (cols !== screen.cols || rows !== screen.rows) screen.resize(cols, rows);
   };
@@ -118,7 +118,7 @@ const fit = (screen, host) => {
 
 const clamp = (n) => Math.max(2, Math.min(1000, Math.floor(n)));
 
-// talk carries bytes both ways until one side ends it.
+// talk copies bytes both ways until one side ends.
 const talk = (screen, ticket, tell) => {
   const address = new URL(ticket.url, location.href);
   address.protocol = address.protocol === "https:" ? "wss:" : "ws:";

@@ -2,8 +2,8 @@ import { html, useMemo, useState } from "../lib/dom.js";
 
 const mostLines = 20, mostChars = 4000; // shown while it is folded
 
-// Text shows what a person or an agent wrote, as it is: lines kept, wrapped,
-// folded where it is long.
+// Text shows a text unformatted: lines are kept and wrapped, and a long text is
+// folded.
 export const Text = ({ text, lines = mostLines, className = "" }) => {
   const [open, setOpen] = useState(false);
   const { short, count } = useMemo(() => fold(text ?? "", lines), [text, lines]);
@@ -25,7 +25,7 @@ const fold = (text, lines) => {
   if (end >= text.length) return { short: null, count: "" };
   const all = text.split("\n").length;
   const count = all > lines ? `${all.toLocaleString()} lines` : `${text.length.toLocaleString()} characters`;
-  // Not in the middle of a character of two halves.
+  // Do not split a surrogate pair.
   if (/[\ud800-\udbff]/.test(text[end - 1])) end--;
   return { short: text.slice(0, end).replace(/\n$/, "") + "\n…", count };
 };

@@ -1,5 +1,5 @@
-// Short notes. They are seen at once; what a screen reader is told of them, and
-// of all else here, is one sentence at most every five seconds.
+// Short notes. They appear at once; a screen reader gets at most one sentence every
+// five seconds, of these and of all else.
 import { html, store, useStore, useEffect, useState, cx } from "../lib/dom.js";
 
 const stays = 6000, between = 5000, most = 4; // ms, ms, notes
@@ -18,8 +18,8 @@ export const toast = (text, kind = "info") => {
 const said = store("");
 let lastSaid = -between, waiting = "", timer = 0;
 
-// say tells a screen reader. What comes too soon waits; of several that wait
-// the last is said.
+// say announces a text to a screen reader. If it comes too soon, it waits; only the
+// last of several is announced.
 export const say = (text) => {
   waiting = text;
   clearTimeout(timer);
@@ -35,8 +35,8 @@ export const Toasts = () => {
     <${Said} />`;
 };
 
-// Said is the one element with role="status". It is empty at first: only what
-// comes into it later is read out.
+// Said is the element with role="status". It starts empty: only later content is
+// announced.
 const Said = () => {
   const text = useStore(said);
   const [now, setNow] = useState("");

@@ -1,5 +1,4 @@
-// Why says what stands between a task and its start: the gates in the order in
-// which they are passed, as the director words them everywhere.
+// Why shows why a task does not run: its gates in order, in the director's words.
 import { cx, html, useCallback } from "../lib/dom.js";
 import { isEnded, isWaiting } from "../lib/board.js";
 import { useOnTask } from "../lib/live.js";
@@ -10,10 +9,9 @@ import { Cure } from "./cure.js";
 import { ErrorBox } from "./errorbox.js";
 import { TaskLink } from "./tasklink.js";
 
-const every = 5000; // ms: waits and ages grow while nothing happens
+const every = 5000; // ms: waits and ages grow
 
-// titled is left out where the page itself asks the question. of is the
-// element of the heading.
+// titled is false if the page itself has the heading.
 export const Why = ({ id, titled = true }) => {
   const { data: why, error, again } = useLoad(`/api/queue/${encodeURIComponent(id)}/why`, every);
   useOnTask(id, useCallback(() => { again(); }, [again]));
@@ -40,7 +38,7 @@ const Standing = ({ why }) => {
     : `When it starts is unknown: ${why.eta_unknown}.`}</p>`;
 };
 
-// startsIn says an estimate as what follows "starts".
+// startsIn formats an estimate, to follow "starts".
 export const startsIn = (eta) => {
   const text = range(eta);
   return text.startsWith("about ") ? "in " + text : "within seconds";

@@ -1,8 +1,8 @@
-// What is said of worktrees.
+// Texts about worktrees.
 
 const plural = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
-// sizeText is a number of bytes; atLeast: there are more.
+// sizeText formats bytes; atLeast: there may be more.
 export const sizeText = (n, atLeast = false) => {
   let text = `${n} B`;
   for (const [i, unit] of ["KiB", "MiB", "GiB", "TiB"].entries()) {
@@ -12,16 +12,16 @@ export const sizeText = (n, atLeast = false) => {
   return atLeast ? `over ${text}` : text;
 };
 
-// stateText is the state of a worktree, and toneOf how bad that is.
+// stateText describes the state of a worktree; toneOf is its tone.
 export const stateText = (w) => {
-  if (w.state === "uncommitted" && !(w.files > 0)) return "work in a repository within";
+  if (w.state === "uncommitted" && !(w.files > 0)) return "work in a nested repository";
   if (w.state === "uncommitted") return plural(w.files, "file not committed", "files not committed");
   if (w.state === "unlanded") return `${plural(w.commits_count, "commit", "commits")} not landed`;
   return w.state === "in_use" ? "in use" : w.state;
 };
 export const toneOf = (w) => ({ in_use: "busy", uncommitted: "warn", unlanded: "warn", landed: "good", unknown: "bad" })[w.state] ?? "quiet";
 
-// lostOf lists what would be lost with a worktree: [{head, lines, more}]; branch: its branch goes too.
+// lostOf lists what would be lost with a worktree, and with its branch: [{head, lines, more}].
 export const lostOf = (w, branch) => {
   const part = (head, count, lines = []) => ({ head, lines, more: count > lines.length ? `and ${count - lines.length} more` : "" });
   const lost = [];
@@ -31,5 +31,5 @@ export const lostOf = (w, branch) => {
   return lost;
 };
 
-// discardPath is the path of a worktree that is to be discarded. It names what was seen of it.
+// discardPath is the API path to discard a worktree, with the state that the user saw.
 export const discardPath = (w, branch) => `/api/agents/${encodeURIComponent(w.agent)}/workspaces/${encodeURIComponent(w.name)}?${new URLSearchParams({ ...(w.seen && { seen: w.seen }), ...(branch && { delete_branch: "true" }) })}`;

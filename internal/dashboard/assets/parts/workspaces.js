@@ -1,5 +1,5 @@
-// The worktrees that agents have made, each with what would be lost if it were discarded. They
-// are asked for only while they are shown: the agents look through all of them for that.
+// The worktrees of agents, each with what would be lost if it were discarded. They are loaded
+// only while they are shown, because the agents must examine all of them.
 import { html, useState } from "../lib/dom.js";
 import { del } from "../lib/api.js";
 import { useMay } from "../lib/me.js";
@@ -27,7 +27,7 @@ export const Workspaces = () => {
 const List = () => {
   const { data, error, busy, again } = useLoad("/api/workspaces", 60_000);
   const [sort, setSort] = useState("agent");
-  if (!data) return busy ? html`<p class="card-body quiet" aria-busy="true">The agents are asked…</p>` : html`<${ErrorBox} error=${error} title="The worktrees are not known" retry=${again} />`;
+  if (!data) return busy ? html`<p class="card-body quiet" aria-busy="true">Asking the agents…</p>` : html`<${ErrorBox} error=${error} title="The worktrees could not be loaded" retry=${again} />`;
   const columns = columnsOf(again);
   return html`
     ${data.agents.filter((a) => a.full).map((a) => html`<p key=${a.agent} class="note is-warn"><${AgentLink} name=${a.agent} /> takes no tasks: ${a.full}</p>`)}
@@ -36,7 +36,7 @@ const List = () => {
       rowOf=${(w) => ({ "aria-label": `Worktree ${w.name} of ${w.agent}` })} />`}
     ${data.agents.flatMap((a) => (a.mirrors ?? []).map((m) => html`<p key=${`${a.agent} ${m.repo}`} class="card-body quiet small-text">${a.agent} keeps a mirror of ${m.repo}: ${sizeText(m.bytes)}.</p>`))}
     ${data.agents.filter((a) => a.message).map((a) => html`<p key=${a.agent} class="card-body quiet small-text" dir="auto">${a.message}</p>`)}
-    <${ErrorBox} error=${error} title="The worktrees are not known anew" retry=${again} />`;
+    <${ErrorBox} error=${error} title="The worktrees could not be updated" retry=${again} />`;
 };
 
 const Used = ({ at }) => {
@@ -56,7 +56,7 @@ const columnsOf = (again) => [
 
 const Discard = ({ worktree: w, again }) => {
   const admin = useMay("admin");
-  const off = admin.why || (w.state === "in_use" && "A run works in it.") || (w.state === "unknown" && "What is in it is not known.");
+  const off = admin.why || (w.state === "in_use" && "A run works in it.") || (w.state === "unknown" && "Its content is unknown.");
   return html`<button type="button" class="small" disabled=${Boolean(off)} title=${off || undefined} aria-label=${`Discard ${w.name} of ${w.agent}`} onClick=${() => openDialog((close) => html`<${Ask} worktree=${w} again=${again} onClose=${close} />`)}>Discard…</button>`;
 };
 
@@ -69,7 +69,7 @@ const Ask = ({ worktree: w, again, onClose }) => {
       toast(`${done.name} is discarded${done.branch_deleted ? ` with its branch ${done.branch}` : `; its branch ${done.branch} stays`}.`);
       again();
     }}>
-    ${lost.length === 0 && html`<p>Nothing is in it that is not committed${w.commits_count > 0 ? `, and its branch ${w.branch} stays` : ""}.</p>`}
+    ${lost.length === 0 && html`<p>It has no uncommitted work${w.commits_count > 0 ? `, and its branch ${w.branch} stays` : ""}.</p>`}
     ${lost.map((part) => html`<p key=${part.head}><strong>${part.head}</strong></p><ul class="lost">${part.lines.map((line) => html`<li key=${line}><code dir="auto">${line}</code></li>`)}${part.more && html`<li class="quiet">${part.more}</li>`}</ul>`)}
     ${w.commits_count > 0 && html`<p><label class="check"><input type="checkbox" checked=${branch} onChange=${(e) => setBranch(e.target.checked)} /> Delete its branch ${w.branch} too</label></p>`}
     <p class="quiet">Files that git ignores are lost with it. The conversation goes on in a new worktree.</p>

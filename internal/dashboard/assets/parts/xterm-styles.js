@@ -1,21 +1,19 @@
-// The terminal's library writes its rules into <style> elements and colours
-// into style attributes. The policy of the pages allows neither, and stays as it
-// is: while a terminal is open, <style> elements that are made are constructed
-// style sheets, and style attributes of spans are set through the object model.
-// Both are the page's own script at work, which the policy does allow. The
-// library makes its elements with the page's document, whatever document it is
-// given, so that is where this is done.
+// The terminal library writes <style> elements and style attributes, which the
+// policy of the pages forbids. While a terminal is open, new <style> elements are
+// therefore backed by constructed style sheets, and style attributes of spans are
+// set through the object model, which the policy allows. The library always
+// creates elements with the page's document, so that is patched.
 
 let open = 0; // terminals
 
-// strictStyles begins this, and returns how to end it.
+// strictStyles starts this, and returns a function to end it.
 export const strictStyles = () => {
   if (++open === 1) document.createElement = create;
   let ended = false;
   return () => {
     if (ended) return;
     ended = true;
-    if (--open === 0) delete document.createElement; // the prototype's own is seen again
+    if (--open === 0) delete document.createElement; // restores the prototype's function
   };
 };
 
@@ -33,8 +31,8 @@ const create = (name, options) => {
   return element;
 };
 
-// sheet returns an element that stands for a style sheet: its text becomes the
-// rules of one that the document has adopted, until it is removed.
+// sheet returns an element for a style sheet: its text becomes the rules of an adopted
+// style sheet until it is removed.
 const sheet = () => {
   const element = make("template");
   const rules = new CSSStyleSheet();

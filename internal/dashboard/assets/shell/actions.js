@@ -1,12 +1,12 @@
-// What a key, the header and a page all can ask for.
+// Actions for keys, the header and pages.
 import { go, route } from "../lib/router.js";
 
-// newTask opens the dialog, which is only fetched then.
+// newTask loads and opens the dialog.
 export const newTask = (given) => import("./newtask.js").then((m) => m.openNewTask(given));
 
-const patience = 2000; // ms for the page of the search box to come
+const patience = 2000; // ms to wait for the search box
 
-// find leads to the search box. What is typed before it is there goes into it.
+// find goes to the search box. Text typed before it exists goes into it.
 export const find = () => {
   const here = document.getElementById("search");
   if (here) { here.focus(); here.select(); return; }

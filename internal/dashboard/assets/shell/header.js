@@ -1,4 +1,4 @@
-// The header: where one is, how much waits, how old what is shown is.
+// The header: the page, the queue depth, and the age of the data.
 import { html, cx, useEffect, useRef, useStore } from "../lib/dom.js";
 import { togglePause, useAge, useLink, useLive, usePaused } from "../lib/live.js";
 import { go, searchPath, useRoute } from "../lib/router.js";
@@ -31,12 +31,12 @@ export const Header = () => {
   </header>`;
 };
 
-// Mark is a signal at clear, as in the icon of the tab.
+// Mark is the signal of the tab's icon.
 const Mark = () => html`<svg class="brand-mark" viewBox="9 1 14 30" aria-hidden="true" focusable="false"><rect x="9" y="1" width="14" height="30" rx="7" fill="#1f2937" /><circle cx="16" cy="9" r="4" fill="#4b5563" /><circle cx="16" cy="23" r="4" fill="#34d399" /></svg>`;
 
 const colours = [["system", "Colours of the system"], ["light", "Light"], ["dark", "Dark"]];
 
-// User is who is logged in, and what belongs to them: colours, keys, the way out.
+// User is the menu of the user: colours, keys, logout.
 const User = () => {
   const me = useMe(), chosen = useTheme(), told = useStore(notifications);
   if (!me) return null;
@@ -52,43 +52,43 @@ const User = () => {
   ]}><span aria-hidden="true">${who[0].toUpperCase()}</span><span class="unseen">${who}</span></${Menu}>`;
 };
 
-// Depth is how many tasks wait, of how many there may be.
+// Depth shows how many tasks wait, and the maximum.
 const Depth = () => {
   const totals = useLive((b) => b.totals);
   if (!totals) return null;
   const { pending, max_size: most } = totals;
   const full = most > 0 && pending >= most;
-  return html`<a class=${cx("depth", full && "depth-full")} href=${searchPath("state:waiting")} title="waiting tasks, of the most that may wait">Queue ${pending}${most ? `/${most}` : ""}${full ? " full" : ""}</a>`;
+  return html`<a class=${cx("depth", full && "depth-full")} href=${searchPath("state:waiting")} title="waiting tasks, of the maximum">Queue ${pending}${most ? `/${most}` : ""}${full ? " full" : ""}</a>`;
 };
 
-// Pill says how old the numbers are. A press holds the page.
+// Pill shows the age of the data. A press holds the page.
 const Pill = () => {
   const { state, seconds } = useAge(), held = usePaused();
   const shown = held && state === "live" ? "held" : state;
   const text = {
-    opening: "connecting", live: `live · ${seconds.toFixed(1)}s`, held: "held, press p to go on",
+    opening: "connecting", live: `live · ${seconds.toFixed(1)}s`, held: "held, press p to resume",
     late: `reconnecting, data ${Math.floor(seconds)} s old`, dead: `no connection, data ${span(seconds)} old`,
   }[shown];
-  return html`<button type="button" class=${`pill pill-${shown}`} aria-pressed=${held ? "true" : "false"} title=${`${text}. Press to ${held ? "go on" : "hold the page"} (p)`} onClick=${togglePause}>${text}</button>`;
+  return html`<button type="button" class=${`pill pill-${shown}`} aria-pressed=${held ? "true" : "false"} title=${`${text}. Press to ${held ? "resume" : "hold the page"} (p)`} onClick=${togglePause}>${text}</button>`;
 };
 
-// Banner says what is wrong with the connection.
+// Banner shows problems of the connection.
 export const Banner = () => {
   const { state } = useAge(), { state: link, error } = useLink(), at = useLive((b) => b.at);
   if (link === "denied") return html`<div class="banner" role="alert"><${Icon} name="lock" />You may not see the board: ${error?.message}.</div>`;
   if (state === "dead") {
-    return html`<div class="banner" role="alert"><${Icon} name="warn" />The director does not answer. ${at ? `What you see is from ${clock(at)} and may be wrong by now` : "There is nothing to show yet"}; what cannot be undone is switched off. Trying again.</div>`;
+    return html`<div class="banner" role="alert"><${Icon} name="warn" />The director does not answer. ${at ? `What you see is from ${clock(at)} and may be outdated` : "There is nothing to show yet"}; irreversible actions are disabled. Trying again.</div>`;
   }
   if (state === "late" && error) return html`<div class="banner banner-late"><${Icon} name="warn" />The live stream is broken: ${error.message}${error.request_id ? ` (request ${error.request_id})` : ""}. Trying again.</div>`;
   return null;
 };
 
-// useSpoken tells a screen reader what a person would look up for.
+// useSpoken announces important changes to a screen reader.
 export const useSpoken = () => {
   const { state } = useAge(), health = useLive((b) => b.health?.text);
   const before = useRef({ dead: false, health: undefined });
   useEffect(() => {
-    const was = before.current; // between dead and live it may be late
+    const was = before.current; // dead may become late before live
     before.current = { dead: state === "dead" || was.dead && state !== "live", health };
     if (state === "dead" && !was.dead) say("The director does not answer");
     else if (state === "live" && was.dead) say("The director answers again");

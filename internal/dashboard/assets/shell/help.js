@@ -1,4 +1,4 @@
-// The keys that work here, and the way to switch them off.
+// The keys that work here, and a switch for them.
 import { html, useStore } from "../lib/dom.js";
 import { listed } from "../lib/keys.js";
 import { keysOn, theme } from "../lib/prefs.js";

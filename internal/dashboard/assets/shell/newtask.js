@@ -1,5 +1,5 @@
-// The dialog for a new task. It has one idempotency key for each text that is
-// sent, so that pressing twice, or again after no answer came, makes one task.
+// The dialog for a new task. Each text has one idempotency key, so that pressing twice,
+// or again without an answer, makes one task.
 import { html, useState } from "../lib/dom.js";
 import { draft } from "../lib/draft.js";
 import { newKey, post } from "../lib/api.js";
@@ -14,13 +14,13 @@ import { toast } from "../parts/toast.js";
 
 const full = "Queue is full. Please try again later."; // the words of the seed
 
-// openNewTask opens it; given has values to begin with, such as {agent}.
+// openNewTask opens it; given has initial values, such as {agent}.
 export const openNewTask = (given = {}) => {
   if (document.querySelector("dialog[open]")) return;
   openDialog((close) => html`<${NewTask} given=${given} onClose=${close} />`);
 };
 
-// kept is what was typed, until it is sent or discarded.
+// kept is the draft.
 const kept = draft("task");
 const remember = (form) => kept.write(form?.prompt.trim() ? form : null);
 
@@ -40,7 +40,7 @@ const NewTask = ({ given, onClose }) => {
   });
   const keep = () => {
     onClose();
-    if (form.prompt.trim() && !given.prompt) toast("The draft is kept: New task goes on with it.");
+    if (form.prompt.trim() && !given.prompt) toast("The draft is kept: New task reopens it.");
   };
   const discard = () => { remember(null); onClose(); };
   const submit = async () => {
@@ -87,10 +87,10 @@ const NewTask = ({ given, onClose }) => {
   </${Dialog}>`;
 };
 
-// bodyOf makes the request of the form, or says which field is wrong.
+// bodyOf returns the request of the form, or the wrong field.
 const bodyOf = (form) => {
   const body = { prompt: form.prompt, source: "web" };
-  if (!form.prompt.trim()) return { wrong: { field: "prompt", message: "Say what the agent is to do." } };
+  if (!form.prompt.trim()) return { wrong: { field: "prompt", message: "Enter a prompt." } };
   Object.assign(body, routeOf(form.who));
   if (form.model.trim()) body.model = form.model.trim();
   const priority = Number(form.priority || 0);

@@ -1,5 +1,5 @@
-// The pages: what they are called, and how they are fetched. A page's default
-// export is its component; it gets the parts of its path, and query.
+// The names of the pages, and their modules. A page's default export is its
+// component; it gets the parts of its path, and query.
 const modules = {
   now: () => import("../pages/now.js"),
   tasks: () => import("../pages/tasks.js"),
@@ -16,15 +16,14 @@ const modules = {
   missing: () => import("../pages/missing.js"),
 };
 
-// titles are those of the tabs; the first page is Signalbox itself.
+// titles are for the tabs; the first page is just Signalbox.
 export const titles = {
   tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", usage: "Usage", audit: "Audit", users: "Users", tokens: "Tokens", missing: "Not found",
 };
 
 const styled = new Map();
 
-// styleOf fetches a page's style once. A page without its style is still a
-// page.
+// styleOf loads a page's style once. A page works without its style, too.
 const styleOf = (name) => {
   if (!styled.has(name)) {
     const style = document.createElement("link");
