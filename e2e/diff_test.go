@@ -114,7 +114,7 @@ echo done
 	}
 	b.agent("talker", director.url)
 	none := b.cli("diff", b.completed(c, b.submit(c, api.SubmitRequest{Prompt: "sleep 1ms", Agent: "talker"})).QueueID)
-	if none.code != 3 || !strings.Contains(none.err, "it is not known what task") {
+	if none.code != 3 || !strings.Contains(none.err, "the changes of task") {
 		t.Errorf("of a run outside a repository: %s", fmt.Sprint(none))
 	}
 }

@@ -84,7 +84,7 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 		t.Errorf("%+v, %v", task, err)
 	}
 	if pull { // the director cannot contact it
-		if got := b.want(0, "workspaces"); !strings.Contains(got.err, "Agent far asks for its tasks itself") {
+		if got := b.want(0, "workspaces"); !strings.Contains(got.err, "Agent far pulls its tasks") {
 			t.Errorf("%s%s", got.out, got.err)
 		}
 		b.want(3, "workspaces", "discard", id[len(id)-8:], "--yes")

@@ -149,7 +149,7 @@ func TestThePatchOfAnAgentThatPullsIsWhatIsStored(t *testing.T) {
 		got := b.Do("GET", "/api/queue/"+task.ID+"/diff?format=patch", "")
 		if cut == 0 {
 			got.WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
-		} else if string(got.Body) != patch[:cut] || !strings.Contains(got.Header.Get(api.PatchCutHeader), "asks for its tasks itself") {
+		} else if string(got.Body) != patch[:cut] || !strings.Contains(got.Header.Get(api.PatchCutHeader), "pulls its tasks") {
 			t.Errorf("%v\n%s", got.Header, got.Body)
 		}
 	}

@@ -91,7 +91,7 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 	}
 	err := e.handle(w, during)
 	if during.Context().Err() != nil && r.Context().Err() == nil && !httpio.HasAnswered(w) {
-		return signalbox.Errorf(signalbox.CodeUnauthorized, "what was shown is no longer in force")
+		return signalbox.Errorf(signalbox.CodeUnauthorized, "the token or login is no longer valid")
 	}
 	return err
 }

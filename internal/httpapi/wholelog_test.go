@@ -31,9 +31,9 @@ func TestTheWholeLogIsTheAgents(t *testing.T) {
 	refused(whole, http.StatusServiceUnavailable, signalbox.CodeAgentDown, "/output.log")
 	b.Runs.Answering = map[string]bool{"coder": true}
 	refused(whole, http.StatusNotFound, signalbox.CodeNotFound, "last 100 tasks")
-	refused(whole+"&wait=1s", http.StatusBadRequest, signalbox.CodeValidation, "after alone")
+	refused(whole+"&wait=1s", http.StatusBadRequest, signalbox.CodeValidation, "only after")
 	refused("/api/queue/"+task.ID+"/output?whole=maybe", http.StatusBadRequest, signalbox.CodeValidation, "true or false")
-	refused("/api/queue/"+waiting.QueueID+"/output?whole=true", http.StatusConflict, signalbox.CodeConflict, "has run at no agent")
+	refused("/api/queue/"+waiting.QueueID+"/output?whole=true", http.StatusConflict, signalbox.CodeConflict, "has not run on an agent")
 	refused("/api/queue/queue-0000000000000000000000000/output?whole=true", http.StatusNotFound, signalbox.CodeNotFound, "")
 	b.Do("GET", whole, "", apitest.Header("Accept", "text/event-stream")).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 

@@ -75,7 +75,7 @@ func (h *workspaceHandlers) ask(ctx context.Context, rows []signalbox.Agent) api
 func (h *workspaceHandlers) mayAsk(row *signalbox.Agent) error {
 	if row.Source == signalbox.AgentPull {
 		return signalbox.Errorf(signalbox.CodeUnsupported,
-			"agent %s asks for its tasks itself, so that nobody can ask it for its worktrees: they are on its host, in the folder worktrees of its data; it removes those whose work has landed", row.Name)
+			"agent %s pulls its tasks and accepts no connections, so its worktrees are only on its host, in the folder worktrees of its data; it removes those whose work has landed", row.Name)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (k *Keeper) prove(id, secret string, login bool) (signalbox.Principal, erro
 	now := k.now()
 	switch {
 	case c.reason != "":
-		return signalbox.Principal{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token is no longer in force: %s", c.reason)
+		return signalbox.Principal{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token is no longer valid: %s", c.reason)
 	case c.expired(now):
 		return signalbox.Principal{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token expired at %s", c.row.ExpiresAt.Format("2006-01-02 15:04:05 MST"))
 	}

@@ -63,7 +63,7 @@ func TestAnMCPSessionThroughAnotherDirector(t *testing.T) {
 	// tells the client to begin a new session.
 	bravo.Kill()
 	e := alfa.Request("POST", "/mcp", `{"jsonrpc":"2.0","id":9,"method":"tools/list"}`, accept, in).WantError(t, 503, signalbox.CodeUnavailable)
-	if !strings.Contains(e.Message, "this MCP session is with director bravo") {
+	if !strings.Contains(e.Message, "this MCP session is at director bravo") {
 		t.Errorf("%+v", e)
 	}
 	bravo.ExpireLease()

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// ResultOf is the result of an audit row for an error; nil is success.
+// ResultOf returns the audit result for an error; nil is success.
 func ResultOf(err error) string {
 	if err != nil {
 		return signalbox.AuditFailed
@@ -28,7 +28,7 @@ func ResultOf(err error) string {
 // maxUserAgent is how many characters of a User-Agent header are kept.
 const maxUserAgent = 200
 
-// AuditLog writes the audit log and answers queries of it.
+// AuditLog writes the audit log and answers queries about it.
 type AuditLog struct {
 	engine  *engine.Engine
 	log     *slog.Logger
@@ -39,8 +39,8 @@ func NewAuditLog(e *engine.Engine, log *slog.Logger) *AuditLog {
 	return &AuditLog{engine: e, log: log, denials: newDenials()}
 }
 
-// Write writes a row about what the caller of r did. The principal and the address are
-// those of the caller; the handler sets the rest.
+// Write writes a row about an action of the caller of r. It sets the principal and the
+// address from the caller; the handler sets the rest.
 func (a *AuditLog) Write(r *http.Request, row signalbox.Audit) error {
 	return a.WriteAs(r, CallerOf(r).Who, row)
 }
@@ -56,8 +56,8 @@ func (a *AuditLog) WriteAs(r *http.Request, who signalbox.Principal, row signalb
 	row.Result = cmp.Or(row.Result, signalbox.AuditSuccess)
 	if _, err := a.engine.Audit(r.Context(), row); err != nil {
 		return &httpio.Refusal{
-			Err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
-			Hint:  "look at the state before you try again; the director's log has the cause under the request id",
+			Err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but could not be recorded in the audit log", Err: err},
+			Hint:  "check the state before you try again; the director's log has the cause under the request id",
 			Plain: true,
 		}
 	}
@@ -75,7 +75,7 @@ func (a *AuditLog) WriteAndAnswer(w http.ResponseWriter, r *http.Request, row si
 	return httpio.Answer(w, status, v)
 }
 
-// printable makes a header safe for a log: one line, bounded.
+// printable makes a header safe for a log: one line of limited length.
 func printable(s string) string {
 	var out strings.Builder
 	n := 0
@@ -143,7 +143,7 @@ func (a *AuditLog) Head(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: view.Time(head.At)}
-	if out.Hash == "" { // an empty log ends with what its first row will follow
+	if out.Hash == "" { // the hash that the first row of an empty log will refer to
 		out.Hash = signalbox.AuditRoot
 	}
 	return httpio.Answer(w, http.StatusOK, out)
@@ -156,7 +156,7 @@ func (a *AuditLog) WriteDenied(r *http.Request, action string) {
 	}, nil)
 }
 
-// deniedAgent is the agent in the path of a request; "" if that is no valid name.
+// deniedAgent is the agent in the path of a request; "" if it is not a valid name.
 func deniedAgent(r *http.Request) string {
 	if name := r.PathValue("name"); signalbox.ValidName(name) {
 		return name
@@ -164,7 +164,7 @@ func deniedAgent(r *http.Request) string {
 	return ""
 }
 
-// writeBounded is Write, rate limited, for what unauthenticated callers can cause.
+// writeBounded is Write with a rate limit, for rows that unauthenticated callers can cause.
 func (a *AuditLog) writeBounded(r *http.Request, row signalbox.Audit, more map[string]any) {
 	left, ok := a.denials.take(identity.AddrBlock(callerFrom(r).Addr), time.Now())
 	if !ok {

@@ -13,12 +13,12 @@ import (
 
 // Caller is who sent a request.
 type Caller struct {
-	Trusted  bool // showed a token, or the cookie of a login
-	Loopback bool // asks from this host, with no proxy in between
+	Trusted  bool // authenticated by a token or a login
+	Loopback bool // on this host, without a proxy in between
 	Addr     string
 	Who      signalbox.Principal
 	// From is the caller's request, whose credentials are forwarded to other
-	// directors. Forwarded: another director has forwarded the request.
+	// directors. Forwarded says that another director has forwarded the request.
 	From      *http.Request
 	Forwarded bool
 }
@@ -51,12 +51,12 @@ func ScopeWords(scopes []signalbox.Scope) string {
 	return strings.Join(list, ", ")
 }
 
-// bearer returns the token of a request. Two are an error: a proxy in front of the
-// director may have checked the other one.
+// bearer returns the token of a request. Two tokens are an error: a proxy in front of
+// the director may have checked the other one.
 func bearer(r *http.Request) (token string, given bool, err error) {
 	values := r.Header.Values("Authorization")
 	if len(values) > 1 {
-		return "", false, signalbox.Errorf(signalbox.CodeUnauthorized, "Authorization is given %d times; send it once", len(values))
+		return "", false, signalbox.Errorf(signalbox.CodeUnauthorized, "the header Authorization was sent %d times: send it once", len(values))
 	}
 	if len(values) == 0 {
 		return "", false, nil
@@ -66,8 +66,8 @@ func bearer(r *http.Request) (token string, given bool, err error) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != "", nil
 }
 
-// Cookie returns the value of a cookie; "" also where there are several, because another
-// site may have set one of them.
+// Cookie returns the value of a cookie. It returns "" if there are several, because
+// another site may have set one of them.
 func Cookie(r *http.Request, name string) string {
 	found := r.CookiesNamed(name)
 	if len(found) != 1 {
@@ -76,28 +76,28 @@ func Cookie(r *http.Request, name string) string {
 	return found[0].Value
 }
 
-// ExecutionOf returns the execution that makes the call, by the token of its run or by
-// its header; "" for none. Headers that name an agent are accepted only with that
+// ExecutionOf returns the execution that makes the call, from the token of its run or
+// from its header; "" for none. Headers that name an agent are accepted only with that
 // agent's own token.
 func ExecutionOf(r *http.Request) (executionID string, err error) {
 	who := CallerOf(r).Who
 	isAgent := who.Kind == signalbox.PrincipalAgent
 	if says := r.Header.Get(httpio.SourceAgentHeader); says != "" && (!isAgent || who.ID != says) {
-		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.SourceAgentHeader+" out, or show the token of that agent",
-			"%s says %s, but the token shown is that of %s", httpio.SourceAgentHeader, httpio.Clip(says), tokenHolder(who))
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave out "+httpio.SourceAgentHeader+", or send the token of that agent",
+			"%s says %s, but the token is that of %s", httpio.SourceAgentHeader, httpio.Clip(says), tokenHolder(who))
 	}
 	id := r.Header.Get(httpio.ExecutionHeader)
 	switch {
 	case who.Run != "" && id != "" && id != who.Run:
-		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.ExecutionHeader+" out, for the token says which execution it is",
-			"the token shown is that of execution %s, which cannot call as %s", who.Run, httpio.Clip(id))
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave out "+httpio.ExecutionHeader+": the token identifies the execution",
+			"the token is that of execution %s, which cannot call as %s", who.Run, httpio.Clip(id))
 	case who.Run != "":
 		return who.Run, nil
 	case id == "":
 		return "", nil
 	case !isAgent:
-		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.ExecutionHeader+" out, or show the token of the agent that runs it",
-			"%s is believed from the token of an agent alone, and the token shown is that of %s", httpio.ExecutionHeader, tokenHolder(who))
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave out "+httpio.ExecutionHeader+", or send the token of the agent that runs it",
+			"%s is accepted only with the token of an agent, but the token is that of %s", httpio.ExecutionHeader, tokenHolder(who))
 	case !signalbox.ValidID(id):
 		return "", signalbox.Invalid(httpio.ExecutionHeader, "%q is not the id of an execution", httpio.Clip(id))
 	}
@@ -111,8 +111,8 @@ func tokenHolder(who signalbox.Principal) string {
 	return who.String()
 }
 
-// callerFrom reads the address of the connection. The headers of a proxy are not trusted
-// for an address; they only make the caller count as not local.
+// callerFrom returns a caller with the address of the connection. Proxy headers are not
+// trusted for the address; they only make the caller count as not local.
 func callerFrom(r *http.Request) Caller {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Credentials answers what is about tokens and users.
+// Credentials has the handlers for tokens and users.
 type Credentials struct {
 	id    *identity.Keeper
 	audit *AuditLog
@@ -60,10 +60,10 @@ func (a *Credentials) CreateToken(w http.ResponseWriter, r *http.Request) error 
 	}, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
 }
 
-// lifeOf makes a duration of seconds. A number that no duration can hold must
-// not wrap around into one that would do.
+// lifeOf converts seconds to a duration. A number that is too large for a duration must
+// not wrap around to a valid one.
 func lifeOf(seconds int64) time.Duration {
-	const most = 1 << 33 // seconds, which a duration holds, and more than a token may live
+	const most = 1 << 33 // seconds: fits in a duration, and is longer than any token's life
 	return time.Duration(max(-1, min(seconds, most))) * time.Second
 }
 
@@ -118,7 +118,7 @@ func (a *Credentials) PutUser(w http.ResponseWriter, r *http.Request) error {
 	}, http.StatusOK, userView(u))
 }
 
-// userWords is what the audit log says of a user: nothing where there is none.
+// userWords is the description of a user for the audit log; nil if there is none.
 func (a *Credentials) userWords(id string) map[string]any {
 	for _, u := range a.id.Users() {
 		if u.ID == id {

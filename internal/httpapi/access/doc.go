@@ -1,5 +1,5 @@
-// Package access decides who may do what: it finds out the caller of a request,
-// admits it to a route, narrows the request to the caller's agents and tasks,
-// and ends what lasts when the caller's rights end. Logins, tokens, users and
-// the audit log are answered here too. It knows no other handler.
+// Package access decides who may do what: it authenticates the caller of a request,
+// admits it to a route, narrows the request to the caller's agents and tasks, and
+// ends long requests when the caller loses its rights. It also has the handlers for
+// logins, tokens, users and the audit log, and depends on no other handlers.
 package access

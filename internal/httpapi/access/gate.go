@@ -23,7 +23,7 @@ import (
 // its rights.
 type Gate struct {
 	id      *identity.Keeper
-	engine  *engine.Engine // for the tokens of runs
+	engine  *engine.Engine // checks the tokens of runs
 	life    context.Context
 	guesses *ratelimit.Limiter[netip.Prefix] // wrong tokens, by address block
 	open    openRequests
@@ -64,8 +64,8 @@ func (g *Gate) identify(r *http.Request, c *Caller) error {
 		}
 		c.Trusted = true
 	default:
-		// An expired login counts as no credentials: the page that has it is sent
-		// to the login page.
+		// An expired login counts as no credentials: its page is redirected to the
+		// login page.
 		if c.Who, err = g.id.FromLogin(Cookie(r, LoginCookie), r.Header.Get(LoginHeader)); err == nil {
 			c.Trusted = true
 		} else if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
@@ -85,7 +85,7 @@ func (g *Gate) identify(r *http.Request, c *Caller) error {
 // there were too many wrong ones.
 func (g *Gate) fromToken(ctx context.Context, token, addr string) (signalbox.Principal, error) {
 	who, err := g.principalOf(ctx, token)
-	if err == nil || errors.Is(err, errRunOver) { // it was valid, so it is no guess
+	if err == nil || errors.Is(err, errRunOver) { // valid tokens are no guesses
 		return who, err
 	}
 	key := identity.AddrBlock(addr)
@@ -124,10 +124,10 @@ func (g *Gate) principalOf(ctx context.Context, token string) (signalbox.Princip
 	return g.id.FromRun(t.Agent, t.ID, runTokenID(&t))
 }
 
-// errRunOver: the token is authentic, but its run has ended.
+// errRunOver says that the token is authentic, but its run has ended.
 var errRunOver = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is that of a run which has ended")
 
-// runOf returns the task whose run a token identifies, while it runs.
+// runOf returns the task of the run that a token identifies, while it runs.
 func (g *Gate) runOf(ctx context.Context, token string) (signalbox.Task, error) {
 	id, fence, ok := g.engine.Options().Sealer.RunOf(token)
 	if !ok {
@@ -140,7 +140,7 @@ func (g *Gate) runOf(ctx context.Context, token string) (signalbox.Task, error) 
 	return t, err
 }
 
-// runTokenID is the ID of a run's token, which is not stored.
+// runTokenID is the ID of a run's token. Such tokens are not stored.
 func runTokenID(t *signalbox.Task) string {
 	return "run-" + t.ID + "." + strconv.FormatInt(t.Fence, 10)
 }
@@ -154,24 +154,24 @@ func allow(r *http.Request, route api.Route, who signalbox.Principal) error {
 		return AllowAgent(r.PathValue("name"), who)
 	}
 	if who.Has(signalbox.Scope(route.Scope)) || slices.ContainsFunc(route.Own, func(s api.Scope) bool { return who.Has(signalbox.Scope(s)) }) {
-		return nil // which tasks it may name is decided by Narrow
+		return nil // Narrow decides which tasks it may name
 	}
-	return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it; signalbox tokens create makes one, signalbox whoami says what this one may do",
+	return httpio.Refuse(signalbox.CodeForbidden, "use a token that has it; signalbox tokens create makes one, signalbox whoami shows what this one may do",
 		"this needs the scope %s, and %s has %s", route.Scope, who.String(), ScopeWords(who.Scopes))
 }
 
-// AllowAgent allows an agent to act for itself, and admins to act for any. If the path
-// has no name, the handler calls it with the one in the body.
+// AllowAgent allows an agent to act for itself, and admins to act for any agent. If the
+// path has no name, the handler calls it with the name in the body.
 func AllowAgent(name string, who signalbox.Principal) error {
 	switch {
 	case who.Has(signalbox.ScopeAdmin):
 		return nil
 	case who.Kind != signalbox.PrincipalAgent || !who.Has(signalbox.ScopeAgent):
 		return httpio.Refuse(signalbox.CodeForbidden, "signalbox tokens create NAME --agent AGENT makes a token for an agent",
-			"this is for agents, which show their own token, and %s is none", who.String())
+			"this is for agents, which use their own token, and %s is not an agent", who.String())
 	case name != "" && name != who.ID:
-		return httpio.Refuse(signalbox.CodeForbidden, "show the token of that agent",
-			"the token shown is that of agent %s, which cannot speak for agent %s", who.ID, httpio.Clip(name))
+		return httpio.Refuse(signalbox.CodeForbidden, "use the token of that agent",
+			"the token is that of agent %s, which cannot act for agent %s", who.ID, httpio.Clip(name))
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// openRequests are the long requests under way. While there are any, the identities are
-// refreshed periodically: another director may have revoked rights.
+// openRequests are the long requests in progress. While there are any, the identities are
+// refreshed periodically, because another director may have revoked rights.
 type openRequests struct {
 	mu       sync.Mutex
 	all      map[*openRequest]struct{}
-	runs     map[string]map[*openRequest]struct{} // those made by runs, by execution
+	runs     map[string]map[*openRequest]struct{} // requests of runs, by execution
 	checking bool
 }
 
@@ -69,7 +69,7 @@ func (g *Gate) OnRevoked(who signalbox.Principal, end func()) (leave func()) {
 	if begin {
 		time.AfterFunc(g.id.Every(), g.recheck)
 	}
-	if !g.inForce(who) { // it was taken away since it was looked at
+	if !g.inForce(who) { // revoked since the check
 		end()
 	}
 	return func() {
@@ -79,8 +79,8 @@ func (g *Gate) OnRevoked(who signalbox.Principal, end func()) (leave func()) {
 	}
 }
 
-// inForce reports whether a caller's credentials are still valid; of a run, also whether
-// it is still running.
+// inForce reports whether a caller's credentials are still valid, and for a run, whether it
+// still runs.
 func (g *Gate) inForce(who signalbox.Principal) bool {
 	if !g.id.InForce(who) {
 		return false
@@ -92,7 +92,7 @@ func (g *Gate) inForce(who signalbox.Principal) bool {
 	return err != nil || t.State.InFlight() && runTokenID(&t) == who.TokenID
 }
 
-// endRequestsOf ends the requests of a run when its execution is over.
+// endRequestsOf ends the requests of a run when its execution has ended.
 func (g *Gate) endRequestsOf(a *engine.Applied) {
 	g.open.mu.Lock()
 	defer g.open.mu.Unlock()
@@ -103,8 +103,8 @@ func (g *Gate) endRequestsOf(a *engine.Applied) {
 	}
 }
 
-// UntilExpiry calls end when the token or login of a caller expires, unless ctx has ended
-// by then.
+// UntilExpiry calls end when the token or login of a caller expires, unless ctx ends
+// before.
 func (g *Gate) UntilExpiry(ctx context.Context, who signalbox.Principal, end func()) {
 	t, ok := g.id.Token(who.TokenID)
 	if !ok || t.ExpiresAt.IsZero() {

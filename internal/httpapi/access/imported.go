@@ -15,8 +15,8 @@ import (
 // ofTasks are the prefixes of paths with the id of a task.
 var ofTasks = []string{"/api/queue/{id}", "/api/tools/tasks/{id}", "/api/activities/{id}"}
 
-// ResolveImported replaces the id in the path by the one that the task has here, if it is
-// an id of the queue that the task was imported from.
+// ResolveImported replaces the id in the path with the task's id here, if it is the id that
+// the task had in the queue that it was imported from.
 func ResolveImported(e *engine.Engine, r *http.Request, route api.Route) error {
 	if !slices.ContainsFunc(ofTasks, func(path string) bool { return strings.HasPrefix(route.Path, path) }) {
 		return nil
@@ -27,7 +27,7 @@ func ResolveImported(e *engine.Engine, r *http.Request, route api.Route) error {
 }
 
 // ImportedID returns the id here of a task that had this id in the queue that it was
-// imported from. Ids of this director and unknown ones are returned as they are.
+// imported from. It returns ids of this director and unknown ids unchanged.
 func ImportedID(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	if signalbox.ValidID(id) {
 		return id, nil

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// LoginCookie and deviceCookie are the names of the cookies that a login
-	// sets, loginHeader that of the header with its other half.
+	// LoginCookie and deviceCookie are the names of the cookies that a login sets.
+	// LoginHeader is the name of the header with the other half of its secret.
 	LoginCookie  = "signalbox_login"
 	deviceCookie = "signalbox_device"
 	LoginHeader  = "Signalbox-Login"
 	deviceFor    = 180 * 24 * time.Hour
 )
 
-// Logins has the handlers that begin and end a login, and of GET /api/me.
+// Logins has the handlers that start and end logins, and that of GET /api/me.
 type Logins struct {
 	id    *identity.Keeper
 	now   func() time.Time
@@ -37,8 +37,8 @@ func NewLogins(id *identity.Keeper, audit *AuditLog, now func() time.Time) *Logi
 	return &Logins{id: id, now: now, audit: audit}
 }
 
-// Login is POST /api/login. The answer sets a cookie with a new secret, and contains the
-// key that is needed besides. An earlier login of the browser ends.
+// Login is POST /api/login. The answer sets a cookie with a new secret, and has the key
+// that is required in addition. An earlier login of the browser ends.
 func (h *Logins) Login(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
@@ -53,8 +53,8 @@ func (h *Logins) Login(w http.ResponseWriter, r *http.Request) error {
 	return h.loggedIn(w, r, l, "login")
 }
 
-// ChangePassword is POST /api/me/password. Where a browser's login asked, its answer is as that
-// of Login.
+// ChangePassword is POST /api/me/password. For a caller with a browser login the answer is
+// that of Login.
 func (h *Logins) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	var req api.ChangePassword
 	if err := httpio.Decode(w, r, &req, false); err != nil {
@@ -71,7 +71,7 @@ func (h *Logins) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 		if failed := h.loginFailed(r, who.ID, err); signalbox.CodeOf(err) != signalbox.CodeUnauthorized {
 			return failed
 		}
-		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "password", Message: "that is not your password"} // not 401: the login is good
+		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "password", Message: "that is not your password"} // not 401: the login itself is valid
 	}
 	if err := h.audit.Write(r, signalbox.Audit{EventType: "user", Action: "password", Resource: who.Key()}); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (h *Logins) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	if Cookie(r, LoginCookie) != "" {
 		return h.loggedIn(w, r, l, "login")
 	}
-	if err := h.id.Logout(r.Context(), l.Cookie, l.Key); err != nil { // a program's token stays what it was
+	if err := h.id.Logout(r.Context(), l.Cookie, l.Key); err != nil { // tokens of programs stay valid
 		return err
 	}
 	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: h.meOf(who)})
@@ -106,8 +106,8 @@ func (h *Logins) UseLink(w http.ResponseWriter, r *http.Request) error {
 	return h.loggedIn(w, r, l, "login_link")
 }
 
-// MakeLink is POST /api/login/link: a one-time link for the owner, for the owner's token
-// alone.
+// MakeLink is POST /api/login/link: a one-time link for the owner. It requires the owner's
+// token.
 func (h *Logins) MakeLink(w http.ResponseWriter, r *http.Request) error {
 	if who := CallerOf(r).Who; !h.id.IsStatic(who) {
 		return httpio.Refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
@@ -125,8 +125,8 @@ func (h *Logins) Link(url string) (string, error) {
 	return url + linkPath(code), err
 }
 
-// linkPath has the code in the fragment, which browsers do not send, so that it is in no
-// log.
+// linkPath is the path of a login link. The code is in the fragment, which browsers do not
+// send, so that no log has it.
 func linkPath(code string) string { return "/login#once=" + code }
 
 // loggedIn answers with a new login.
@@ -171,16 +171,16 @@ func (h *Logins) loginFailed(r *http.Request, user string, err error) error {
 }
 
 // setCookie sets a cookie of a login, or deletes it if age is negative. Scripts cannot read
-// it, and other sites cannot make a browser send it; servers at other ports of this host
-// do receive it.
+// it, and other sites cannot make a browser send it, but servers on other ports of this host
+// receive it.
 func setCookie(w http.ResponseWriter, r *http.Request, name, secret string, age time.Duration) {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if age < 0 {
 		seconds = -1
 	}
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS a Secure cookie would never come back
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS a browser would never send a Secure cookie
 		Name: name, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		// Whoever claims a proxy with TLS that is not there harms only itself.
+		// A caller that forges this header harms only itself.
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
 }
@@ -249,8 +249,8 @@ var (
 	loginJS string
 )
 
-// The login page has its style inline, which the policy allows by its hash, and nothing
-// else inline. Without the script the form sends nothing.
+// The login page has an inline style, which the policy allows by its hash, and nothing else
+// inline. Without the script the form sends nothing.
 var (
 	loginPageBody   = strings.Replace(loginHTML, "STYLE", loginCSS, 1)
 	loginPagePolicy = "default-src 'none'; script-src 'self'; style-src 'sha256-" + hashOf(loginCSS) +
@@ -276,6 +276,6 @@ func (h *Logins) Script(w http.ResponseWriter, _ *http.Request) error {
 func page(w http.ResponseWriter, media, body string) error {
 	w.Header().Set("Content-Type", media)
 	httpio.ExtendWriteDeadline(w)
-	w.Write([]byte(body)) // an error here is the caller's: it went away
+	w.Write([]byte(body)) // an error means that the caller is gone
 	return nil
 }

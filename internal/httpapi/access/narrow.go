@@ -17,14 +17,15 @@ type Narrowing int
 
 const (
 	Closed    Narrowing = iota // refused, the default
-	Free                       // allowed: it shows nothing of agents or tasks
+	Free                       // allowed: shows nothing about agents or tasks
 	OfTask                     // {id} is a task, and the caller must be allowed to see it
 	OfAgent                    // {name} is an agent, and the caller must be allowed to use it
 	ByHandler                  // the handler filters or refuses
 )
 
-// Narrow refuses what is beyond a caller's limits, and others' tasks where the caller has
-// the right to its own alone. What it may not see is answered as if it did not exist.
+// Narrow refuses requests beyond a caller's limits, and requests for other callers' tasks
+// if the caller has only the right to its own. It answers for things that the caller may
+// not see as if they did not exist.
 func (g *Gate) Narrow(r *http.Request, route api.Route, how Narrowing, c Caller) error {
 	if c.Who.Limited() {
 		if err := g.narrowToAgents(r, how, c); err != nil {
@@ -41,20 +42,20 @@ func (g *Gate) Narrow(r *http.Request, route api.Route, how Narrowing, c Caller)
 func (g *Gate) ownsTask(r *http.Request, route api.Route, who signalbox.Principal) error {
 	id := r.PathValue("id")
 	if !signalbox.ValidID(id) {
-		return nil // the handler says so
+		return nil // the handler reports that
 	}
 	t, err := g.engine.Read().Task(r.Context(), id)
 	if err != nil || who.Key() != "" && t.Owner == who.Key() {
 		return err
 	}
-	return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who asked for the task",
-		"this needs the scope %s where somebody else asked for the task, and %s has %s", route.Scope, who.String(), ScopeWords(who.Scopes))
+	return httpio.Refuse(signalbox.CodeForbidden, "use a token that has it, or that of the task's submitter",
+		"this needs the scope %s for the task of another submitter, and %s has %s", route.Scope, who.String(), ScopeWords(who.Scopes))
 }
 
 func (g *Gate) narrowToAgents(r *http.Request, how Narrowing, c Caller) error {
 	switch how {
 	case Closed:
-		return httpio.Refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.Who.Agents, ", "))
+		return httpio.Refuse(signalbox.CodeForbidden, "use a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.Who.Agents, ", "))
 	case OfAgent:
 		if name := r.PathValue("name"); !c.Who.MayUse(name) {
 			return c.Who.NoAgent(httpio.Clip(name))
@@ -70,7 +71,7 @@ func (g *Gate) narrowToAgents(r *http.Request, how Narrowing, c Caller) error {
 // principal may not see.
 func (g *Gate) SeesTask(ctx context.Context, id string, who signalbox.Principal) error {
 	if !signalbox.ValidID(id) {
-		return nil // the handler says so
+		return nil // the handler reports that
 	}
 	t, err := g.engine.Read().Task(ctx, id)
 	if err == nil && !who.SeesTask(&t) {
@@ -88,8 +89,8 @@ func HideAgentNames(err error, r *http.Request, c Caller) error {
 	return err
 }
 
-// VisibleTasks filters a list by what the caller may see. A page may become shorter,
-// even empty, and still have a next one.
+// VisibleTasks returns the tasks of a list that the caller may see. A page may become
+// shorter, even empty, and still have a next one.
 func VisibleTasks(tasks []signalbox.Task, c Caller) []signalbox.Task {
 	if !c.Who.Limited() {
 		return tasks

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
-// Prove is POST /.well-known/signalbox/prove: the director proves that it knows a token to
+// Prove is POST /.well-known/signalbox/prove: the director proves that it knows a token, to
 // a caller that proves the same. Failed attempts count as wrong tokens.
 func (g *Gate) Prove(w http.ResponseWriter, r *http.Request) error {
 	var q api.ProveRequest
@@ -39,16 +39,16 @@ func (g *Gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 	case outcome == handshake.Proved:
 		return proof, nil
 	case outcome == handshake.Relayed:
-		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
-			"the connection was made to another address than the one at which it arrived: something stands in between")
+		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "use the director's own address, or https",
+			"the connection was made to another address than the one at which it arrived: there is a proxy in between")
 	}
 	g.guesses.Add(block, 1, time.Now())
 	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
 }
 
-// connectionKey returns the key of the token with a selector, as
-// identity.Keeper.ConnectionKey does. That of a run's token is derived from the selector,
-// also after the run: its requests are then refused with the reason.
+// connectionKey is identity.Keeper.ConnectionKey, also for tokens of runs. Their keys are
+// derived from the selector, even after the run has ended: then its requests are refused
+// with the reason.
 func (g *Gate) connectionKey(selector string) (handshake.Key, bool, error) {
 	if strings.HasPrefix(selector, seal.RunTokenPrefix) {
 		return handshake.KeyOf(g.engine.Options().Sealer.RunTokenOf(selector)), false, nil

@@ -14,7 +14,7 @@ import (
 // Password is the password of every user that a test logs in.
 const Password = "a right long password"
 
-// NewWithUsers makes a director that asks for tokens, with two agents: coder, which
+// NewWithUsers makes a director that requires tokens, with two agents: coder, which
 // has a task, a session and an account of its name, and other. It returns the credentials of one caller of
 // each kind by name: anon, static, each scope, coder and other (tokens of these
 // agents), user, cookie, limited, expired and revoked.
@@ -77,7 +77,7 @@ func (b *Fixture) Login(user string) Edit {
 	return Cookie(got)
 }
 
-// Cookie makes a request use the login that a response began: its cookies, and the
+// Cookie makes a request use the login that a response started: its cookies, and the
 // key that a page keeps.
 func Cookie(r Reply) Edit {
 	var begun api.LoggedIn
@@ -102,7 +102,7 @@ func (b *Fixture) AddToken(n identity.NewToken) string {
 	return secret
 }
 
-// Secret is the static token of WithToken, which may do everything.
+// Secret is the static token of WithToken, which has every scope.
 const Secret = "correct-horse-battery-staple"
 
 // Bearer makes a request use a token.
@@ -137,5 +137,5 @@ func (b *Fixture) LastAudit() signalbox.Audit {
 	return rows[len(rows)-1]
 }
 
-// WithToken makes a director ask for a token; Secret is one.
+// WithToken makes a director require a token; Secret is one.
 func WithToken(o *Options) { o.Config.Token = Secret }

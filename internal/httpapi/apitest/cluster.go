@@ -23,7 +23,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// Cluster is several directors over one store, each with its own listener and its
+// Cluster is several directors that share a store, each with its own listener and its
 // own fake dispatcher.
 type Cluster struct {
 	t       *testing.T
@@ -138,7 +138,7 @@ func (r *Cluster) Add(name string, change ...func(*Options)) *Member {
 	return m
 }
 
-// Beat renews the lease for longer than a test lasts, and takes over agents.
+// Beat renews the lease for longer than a test lasts, and takes over the given agents.
 func (m *Member) Beat(take ...string) {
 	m.T.Helper()
 	m.Peers.Row.Expires = time.Now().Add(time.Hour)
@@ -227,6 +227,6 @@ func Decode[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-// SoonAcrossDirectors bounds what is promised within two seconds, on a machine that is
-// busy.
+// SoonAcrossDirectors is the limit, on a busy machine, for what is promised within two
+// seconds.
 const SoonAcrossDirectors = 10 * time.Second

@@ -174,8 +174,8 @@ func (b *Fixture) AddAgent(name string, slots int) signalbox.Agent {
 	return a
 }
 
-// HearAccount makes an agent that is up spend the account of its name, as the agent would
-// tell it.
+// HearAccount makes an agent that is up use the account with its name, as if the agent had
+// reported it.
 func (b *Fixture) HearAccount(agent string, windows []signalbox.AccountWindow) signalbox.Agent {
 	b.T.Helper()
 	a, known := b.Live.LiveAgent(agent)
@@ -190,8 +190,8 @@ func (b *Fixture) HearAccount(agent string, windows []signalbox.AccountWindow) s
 	return a.Agent
 }
 
-// Park ends a run at the limit five_hour of its agent's account, which resets after a time;
-// the model had answered.
+// Park ends a run at the limit five_hour of its agent's account, which resets after the
+// given time. The model had answered already.
 func (b *Fixture) Park(t signalbox.Task, resets time.Duration) {
 	b.T.Helper()
 	a, _ := b.Live.LiveAgent(t.Agent)
@@ -206,7 +206,7 @@ func (b *Fixture) Park(t signalbox.Task, resets time.Duration) {
 	}
 }
 
-// Claim has an agent claim the next task: it is dispatching then.
+// Claim has an agent claim the next task, which is then dispatching.
 func (b *Fixture) Claim(a signalbox.Agent) signalbox.Task {
 	b.T.Helper()
 	c, found, err := b.Engine.Claim(b.T.Context(), a, 0)
@@ -234,9 +234,9 @@ func (b *Fixture) FinishTask(t signalbox.Task, reason signalbox.Reason, res sign
 	}
 }
 
-// Live is a fake dispatcher: the agents as a real one would see them.
+// Live is a fake dispatcher, with the agents as a real one would see them.
 type Live struct {
-	changed func(name string) // called by Set; nil: not at all
+	changed func(name string) // called by Set; nil: none
 	Mu      sync.Mutex
 	List    []engine.LiveAgent
 	Index   map[string]int // into List, by name, for tests with many agents; nil: List is searched
@@ -285,7 +285,7 @@ func (f *Live) Set(a engine.LiveAgent) {
 	f.List = append(f.List, a)
 }
 
-// Runs fakes the runs that a director follows; their logs are written by the test.
+// Runs fakes the runs that a director follows. The test writes their logs.
 type Runs struct {
 	mu         sync.Mutex
 	logs       map[string]string
@@ -293,9 +293,9 @@ type Runs struct {
 	Heartbeats map[string]api.Heartbeat
 	// Answering names the agents for which Answers is true.
 	Answering map[string]bool
-	// Patches are those that agents keep, by queue_id.
+	// Patches are the patches that agents keep, by queue_id.
 	Patches map[string]string
-	// Worktrees are those that agents have, by agent.
+	// Worktrees are the worktrees that agents have, by agent.
 	Worktrees map[string]api.AgentWorkspaces
 }
 
@@ -304,7 +304,7 @@ func NewRuns() *Runs {
 	return &Runs{logs: map[string]string{}, grew: make(chan struct{}), Heartbeats: map[string]api.Heartbeat{}}
 }
 
-// Print appends to the log of a run, which is followed from then on.
+// Print appends to the log of a run, and follows the run from then on.
 func (f *Runs) Print(id, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -349,8 +349,8 @@ func (f *Runs) Output(ctx context.Context, id string, after int64, wait time.Dur
 	}
 }
 
-// WholeLog returns what was printed from after on; CodeNotFound for a run that was not
-// followed, CodeAgentDown for a task whose agent does not answer.
+// WholeLog returns the log from byte after; CodeNotFound for a run that was not followed,
+// CodeAgentDown for a task whose agent does not answer.
 func (f *Runs) WholeLog(_ context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -365,7 +365,7 @@ func (f *Runs) WholeLog(_ context.Context, t *signalbox.Task, after int64) (api.
 	return api.AgentOutput{Seq: after, Text: log[after:], Next: int64(len(log)), Done: t.State.Terminal()}, nil
 }
 
-// Patch returns what Patches has of a task; the errors of WholeLog.
+// Patch returns the patch of a task in Patches, with the errors of WholeLog.
 func (f *Runs) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadCloser, error) {
 	patch, ok := f.Patches[t.ID]
 	switch {
@@ -377,7 +377,7 @@ func (f *Runs) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadClos
 	return io.NopCloser(strings.NewReader(patch)), nil
 }
 
-// Workspaces returns what Worktrees has of an agent, CodeAgentDown for one that does not answer.
+// Workspaces returns the worktrees of an agent in Worktrees; CodeAgentDown if it does not answer.
 func (f *Runs) Workspaces(_ context.Context, agent string) (api.AgentWorkspaces, error) {
 	if !f.Answering[agent] {
 		return api.AgentWorkspaces{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s did not list its worktrees: timeout", agent)
@@ -385,7 +385,7 @@ func (f *Runs) Workspaces(_ context.Context, agent string) (api.AgentWorkspaces,
 	return f.Worktrees[agent], nil
 }
 
-// DiscardWorkspace takes one out of Worktrees; CodeAgentDown as Workspaces.
+// DiscardWorkspace removes a worktree from Worktrees; CodeAgentDown like Workspaces.
 func (f *Runs) DiscardWorkspace(_ context.Context, agent, name string, how api.DiscardWorkspace) (done api.WorkspaceDiscarded, err error) {
 	if !f.Answering[agent] {
 		return done, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s did not discard the worktree %s: timeout", agent, name)
@@ -413,7 +413,7 @@ func (f *Runs) Heartbeat(name string, beat api.Heartbeat) bool {
 	return true
 }
 
-// Answers reports what Answering says.
+// Answers returns the value of Answering.
 func (f *Runs) Answers(_ context.Context, name string) bool { return f.Answering[name] }
 
 // HeartbeatInterval is 5 s.
@@ -428,5 +428,5 @@ func (f *Live) HeardAt(at time.Time) {
 	}
 }
 
-// Timeout is after how long a wait of a test fails.
+// Timeout is the time after which a wait of a test fails.
 const Timeout = time.Minute

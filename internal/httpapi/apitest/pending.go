@@ -21,7 +21,7 @@ import (
 type Pending struct {
 	t      *testing.T
 	w      *recorder
-	Cancel context.CancelFunc // ends the request as if its caller went away
+	Cancel context.CancelFunc // ends the request as if its caller disconnected
 	done   chan struct{}
 }
 
@@ -64,7 +64,7 @@ func (a *Pending) Reply() Reply {
 	return Reply{Response: resp, Body: a.w.body.Bytes()}
 }
 
-// Events are the events that were written so far, without comments.
+// Events returns the events written so far, without comments.
 func (a *Pending) Events() []Event {
 	a.w.mu.Lock()
 	text := a.w.body.String()
@@ -162,7 +162,7 @@ func (b *Fixture) Complete(t signalbox.Task, output string) {
 	b.FinishTask(t, signalbox.ReasonCompleted, signalbox.Result{Output: output})
 }
 
-// Moments picks the events of one name, which are of the moment: they have no id.
+// Moments returns the events with a name, which must be transient: they have no id.
 func Moments(t *testing.T, list []Event, name string) []api.Event {
 	t.Helper()
 	var got []api.Event

@@ -15,13 +15,13 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Event is one server-sent event or comment; a comment has only Comment.
+// Event is one server-sent event or comment. A comment has only Comment.
 type Event struct {
 	ID, Name, Data string
 	Comment        string
 }
 
-// Seq is the journal seq of an event, from its id.
+// Seq returns the journal seq of an event, from its id.
 func (e Event) Seq(t *testing.T) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(e.ID, 10, 64)
@@ -57,7 +57,7 @@ type Stream struct {
 	Close context.CancelFunc
 }
 
-// OpenStream opens a stream over a TCP connection; Serve comes first.
+// OpenStream opens a stream over a TCP connection. Call Serve first.
 func (b *Fixture) OpenStream(path string, edits ...Edit) *Stream {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.T.Context(), time.Minute)
@@ -131,7 +131,7 @@ func (b *Fixture) AddEvents(n int) {
 	}
 }
 
-// NewestEvent is the seq of the newest journal entry.
+// NewestEvent returns the seq of the newest journal entry.
 func (b *Fixture) NewestEvent() int64 {
 	b.T.Helper()
 	_, newest, err := b.Engine.Read().JournalRange(b.T.Context())

@@ -22,10 +22,10 @@ type Tools struct {
 	Mu        sync.Mutex
 	Calls     []gateway.Call
 	Statuses  []toolqueue.Status
-	Waiting   chan gateway.Call // gets every call of browser__open when it begins to wait
-	Finish    chan struct{}     // a value ends one of them
-	Abandoned chan struct{}     // gets a value when the caller of one of them goes away
-	ended     []string          // sessions, by EndSession
+	Waiting   chan gateway.Call // gets every call of browser__open when it starts to wait
+	Finish    chan struct{}     // a value ends one of these calls
+	Abandoned chan struct{}     // gets a value when the caller of one of them disconnects
+	ended     []string          // sessions ended by EndSession
 }
 
 // NewTools returns a gateway without calls and queues.
@@ -75,7 +75,7 @@ func (f *Tools) Queues() []toolqueue.Status {
 	return f.Statuses
 }
 
-// SetQueue changes a status, and knows a queue browser in any case.
+// SetQueue changes the limits of a queue. There is always a queue browser.
 func (f *Tools) SetQueue(queue string, change func(*toolqueue.Config)) (before toolqueue.Config, err error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -94,7 +94,7 @@ func (f *Tools) SetQueue(queue string, change func(*toolqueue.Config)) (before t
 	return before, toolqueue.ErrUnknown
 }
 
-// OpenQueue opens a status, and knows a queue browser in any case.
+// OpenQueue opens a queue. There is always a queue browser.
 func (f *Tools) OpenQueue(queue string) (closed int, err error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// ToolTasks is a fake of the tasks of async tools: it stores each call as a task, and
-// the test decides how it runs and ends.
+// ToolTasks fakes the tasks of async tools: it stores each call as a task, and the test
+// decides how the task runs and ends.
 type ToolTasks struct {
 	Mu      sync.Mutex
 	Store   store.Store
@@ -27,7 +27,7 @@ type ToolTasks struct {
 	random  *rand.ChaCha8
 	Calls   []gateway.TaskCall
 	Refuse  error                     // the error of Submit, if set
-	logs    map[string]string         // of running tasks, by id
+	logs    map[string]string         // logs of running tasks, by id
 	Results map[string]gateway.Result // by task id
 }
 
@@ -38,7 +38,7 @@ func NewToolTasks() *ToolTasks {
 	}
 }
 
-// withToolTasks gives a director the tools of NewTools, and tasks of them.
+// withToolTasks gives a director the tools of NewTools, and their tasks.
 func withToolTasks(f *ToolTasks) func(*Options) {
 	return func(o *Options) {
 		WithTools(NewTools())(o)

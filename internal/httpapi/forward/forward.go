@@ -24,15 +24,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Peers are the directors over the same store; *peers.Peers knows them.
+// Peers are the directors that share the store; *peers.Peers implements it.
 type Peers interface {
-	// Self is this director. Its Expires is that of the last heartbeat that the
+	// Self returns this director. Its Expires is from the last heartbeat that the
 	// store has accepted.
 	Self() store.Director
 	// Others lists the other living directors, by ID.
 	Others() []store.Director
 	// HolderOf returns the living director that dispatches to an agent. It is called
-	// often, and reads little or nothing.
+	// often, so it reads little or nothing.
 	HolderOf(ctx context.Context, agent string) (store.Director, bool)
 }
 
@@ -45,7 +45,7 @@ type Forwarder struct {
 	life   context.Context
 }
 
-// Others are the directors to which a caller's request may be forwarded: none for a
+// Others returns the directors to which a caller's request may be forwarded: none for a
 // request that was forwarded already.
 func (f *Forwarder) Others(ctx context.Context) []store.Director {
 	if f.Peers == nil || access.CallerIn(ctx).Forwarded {
@@ -54,9 +54,8 @@ func (f *Forwarder) Others(ctx context.Context) []store.Director {
 	return f.Peers.Others()
 }
 
-// RemoteHolder returns the director that dispatches to an agent, or that has the
-// executor of that name. ok is false if that is this director, or one that cannot be
-// reached.
+// RemoteHolder returns the director that dispatches to an agent, or that has the executor
+// with that name. ok is false if that is this director, or one that cannot be reached.
 func (f *Forwarder) RemoteHolder(ctx context.Context, agent string) (store.Director, bool) {
 	if f.Peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
 		return store.Director{}, false
@@ -68,7 +67,7 @@ func (f *Forwarder) RemoteHolder(ctx context.Context, agent string) (store.Direc
 	return holder, ok && holder.ID != f.Peers.Self().ID && holder.URL != ""
 }
 
-// peer returns another living director by its instance.
+// peer returns another living director by its instance name.
 func (f *Forwarder) peer(instance string) (store.Director, bool) {
 	for _, other := range f.Peers.Others() {
 		if other.ID == instance {
@@ -93,7 +92,7 @@ func (f *Forwarder) aliveElsewhere(executor string) bool {
 	return alive
 }
 
-// OwnHost is the host under which the other directors reach this one.
+// OwnHost is the host at which the other directors reach this one.
 func OwnHost(p Peers) []string {
 	if p == nil {
 		return nil
@@ -105,11 +104,12 @@ func OwnHost(p Peers) []string {
 	return []string{u.Hostname()}
 }
 
-// forwardedHeaders are the headers with a caller's credentials and its execution.
-// Another director authorizes the caller by them: nothing else vouches for it there.
+// forwardedHeaders are the headers with a caller's credentials and its execution. The other
+// director authorizes the caller only by them.
 var forwardedHeaders = []string{"Authorization", access.LoginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
 
-// credentialsOf returns what of a request is forwarded: of its cookies only the login.
+// credentialsOf returns the headers of a request that are forwarded, with only the login
+// of its cookies.
 func credentialsOf(r *http.Request) http.Header {
 	proof := http.Header{}
 	for _, name := range forwardedHeaders {
@@ -123,27 +123,27 @@ func credentialsOf(r *http.Request) http.Header {
 	return proof
 }
 
-// unreachable is the refusal where only another director could answer, and it does
-// not.
+// unreachable is the error if only another director could answer, and does not.
 func unreachable(holder store.Director, what string) *httpio.Refusal {
 	return &httpio.Refusal{
-		Err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is with director %s (%s), which does not answer", what, httpio.Clip(holder.ID), httpio.Clip(holder.URL)),
-		Hint:       "try again: where that director has died, another one takes over within 11 seconds; signalbox directors shows who lives",
+		Err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is at director %s (%s), which does not answer", what, httpio.Clip(holder.ID), httpio.Clip(holder.URL)),
+		Hint:       "try again: if that director has died, another one takes over within 11 seconds; signalbox directors shows which ones live",
 		RetryAfter: 5,
 	}
 }
 
 const (
-	// askTimeout bounds a request to another director, apart from its own wait.
+	// askTimeout limits a request to another director, in addition to the wait that it
+	// requests.
 	askTimeout = 3 * time.Second
-	// maxAnswer bounds its answer in bytes: a log and its JSON.
+	// maxAnswer limits the answer in bytes: a log and its JSON.
 	maxAnswer = 4 << 20
 )
 
 // New returns the forwarder of a director. The other side of each connection must
-// prove that it knows the token that the directors of a store share. No redirect and no
-// proxy of the environment is followed: a caller's credentials go to that director and
-// nowhere else.
+// prove that it knows the token that the directors of a store share. The forwarder
+// follows no redirects and uses no proxies from the environment, so that a caller's
+// credentials go only to that director.
 func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) *Forwarder {
 	if peers == nil {
 		return &Forwarder{log: log, life: life}
@@ -163,7 +163,7 @@ func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) 
 	return &Forwarder{Peers: peers, client: client, log: log, life: life}
 }
 
-// provingTransport verifies connections over http; over https the certificate does.
+// provingTransport verifies http connections by a proof; https uses the certificate.
 type provingTransport struct{ http, https http.RoundTripper }
 
 func (t *provingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -189,7 +189,7 @@ func (e *remoteError) Error() string {
 }
 
 // Ask sends a request to another director as the caller in ctx, and decodes the answer
-// into what into points to. wait is added to the timeout.
+// into into, a pointer. wait is added to the timeout.
 func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
 	defer cancel()
@@ -214,7 +214,7 @@ func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outg
 		return fmt.Errorf("it answers with status %d", resp.StatusCode)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("what it answers is no answer of a director: %w", err)
+		return fmt.Errorf("the answer is not that of a director: %w", err)
 	}
 	return nil
 }
@@ -232,13 +232,13 @@ func (f *Forwarder) request(ctx context.Context, other store.Director, q httpio.
 	return r, nil
 }
 
-// sign adds the caller's credentials and the name of this director to a request.
+// sign adds the caller's credentials and this director's name to a request.
 func (f *Forwarder) sign(h http.Header, c access.Caller) {
 	if c.From != nil {
 		maps.Copy(h, credentialsOf(c.From))
 	}
 	h.Set(httpio.ForwardedHeader, f.Peers.Self().ID)
-	h.Set("X-Forwarded-For", c.Addr) // so that the caller does not count as local there
+	h.Set("X-Forwarded-For", c.Addr) // so that the caller is not treated as local there
 }
 
 // unreachableError says that a director cannot be reached. The transport's error is for
@@ -249,17 +249,17 @@ func (e *unreachableError) Error() string { return "it does not answer" }
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// maxProxiedBody bounds the body of a proxied request in bytes.
+// maxProxiedBody limits the body of a proxied request in bytes.
 const maxProxiedBody = httpio.MaxCallBytes
 
-// Proxy forwards a request to another director, which answers it, including streams
-// and WebSockets. If it does not answer, the error names it as the one that has what.
+// Proxy forwards a request to another director and returns its answer, including streams
+// and WebSockets. If that director does not answer, the error says that it has what.
 func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
 	target, err := url.Parse(to.URL)
 	if err != nil {
 		return unreachable(to, what)
 	}
-	if httpio.HasBody(r) { // its read deadline must not end the stream that follows
+	if httpio.HasBody(r) { // the read deadline must not end the stream that follows
 		body, err := httpio.ReadBody(w, r, maxProxiedBody)
 		if err != nil {
 			return err
@@ -276,7 +276,7 @@ func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Direc
 		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
-			// The origin was checked here, where the browser's headers fit.
+			// The origin was checked here, where it matches the browser's headers.
 			for _, name := range []string{"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"} {
 				p.Out.Header.Del(name)
 			}
@@ -322,8 +322,8 @@ func (f *Forwarder) OwnExecutor(name string) bool {
 	return f.Peers == nil || instanceOf(name) == f.Peers.Self().ID
 }
 
-// SetExecutorState sets the state of an executor of another director, of which only the
-// lease is known here.
+// SetExecutorState sets the state of an executor of another director. Only its lease is
+// known here.
 func (f *Forwarder) SetExecutorState(v *api.Agent) {
 	if !signalbox.IsExecutor(v.Name) || f.OwnExecutor(v.Name) {
 		return

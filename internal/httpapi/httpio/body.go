@@ -16,23 +16,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// maxBodyBytes is how long a body may be.
+// maxBodyBytes is the maximum size of a body.
 const maxBodyBytes = 1 << 20
 
-// MaxCallBytes bounds a message to the MCP server, and a call of a tool over HTTP:
-// arguments may hold whole files.
+// MaxCallBytes is the maximum size of a message to the MCP server, and of a tool call
+// over HTTP: arguments may have whole files.
 const MaxCallBytes = 4 << 20
 
-// Decode reads the JSON body of a request into the struct that into points
-// to, strictly: every member must be a known field of the right type, once.
-// A member that is null counts as left out. With optional the body may be
-// missing.
+// Decode reads the JSON body of a request into the struct that into points to. It is
+// strict: every member must be a known field with the right type, and occur once. A
+// null member counts as left out. With optional the body may be missing.
 func Decode(w http.ResponseWriter, r *http.Request, into any, optional bool) error {
 	return DecodeUpTo(w, r, maxBodyBytes, into, optional)
 }
 
-// DecodeCall is decode for a call of a tool: its arguments may be as long over
-// HTTP as over MCP.
+// DecodeCall is Decode for a tool call, with the limit of MCP for its arguments.
 func DecodeCall(w http.ResponseWriter, r *http.Request, into any) error {
 	return DecodeUpTo(w, r, MaxCallBytes, into, true)
 }
@@ -56,10 +54,10 @@ func DecodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, into any, o
 	return Bind(reflect.ValueOf(into).Elem(), tree, "")
 }
 
-// ReadBody reads a body of at most that many bytes to its end.
+// ReadBody reads a body of at most limit bytes to its end.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
-		return nil, tooLargeBody(limit) // unread: who sent Expect: 100-continue is not asked for it
+		return nil, tooLargeBody(limit) // without reading it: a client with Expect: 100-continue need not send it
 	}
 	data, err := arrived(w, r, limit)
 	var tooLarge *http.MaxBytesError
@@ -71,29 +69,28 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	case err != nil:
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body could not be read to its end")
 	}
-	// The deadline was for the body; what follows may be a long poll.
+	// The deadline was for the body only: a long poll may follow.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return data, nil
 }
 
-// smallBody is a length up to which memory is set aside at once, on the word of
-// who sends it.
+// smallBody is the length up to which Content-Length is trusted for an allocation.
 const smallBody = 4 << 10
 
 func arrived(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength < 0 || r.ContentLength > smallBody {
 		return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	}
-	data := make([]byte, r.ContentLength) // more than that net/http does not hand out
+	data := make([]byte, r.ContentLength) // net/http returns no more than that
 	_, err := io.ReadFull(r.Body, data)
 	return data, err
 }
 
 func tooLargeBody(limit int64) error {
-	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", limit)
+	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the maximum", limit)
 }
 
-// Parse reads a JSON text into nil, string, bool, json.Number, []any and
+// Parse parses a JSON text into nil, string, bool, json.Number, []any and
 // *strictjson.Object.
 func Parse(data []byte) (any, error) {
 	tree, err := strictjson.Parse(data)
@@ -112,7 +109,7 @@ var (
 	RawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// Bind puts a decoded JSON value into v. Errors name the field and the rule.
+// Bind stores a parsed JSON value in v. Errors name the field and the rule.
 func Bind(v reflect.Value, tree any, path string) error {
 	if tree == nil && path != "" {
 		return nil // null: left out
@@ -250,15 +247,15 @@ func bindTime(v reflect.Value, tree any, path string) error {
 	return nil
 }
 
-// JSONField is a field of a wire type as JSON has it.
+// JSONField is a field of a wire type in JSON.
 type JSONField struct {
 	Name     string
 	Field    reflect.StructField
 	Optional bool // omitempty
 }
 
-// JSONFields lists the fields of a struct type that have a name in JSON, in their order, with those
-// of structs that are embedded.
+// JSONFields lists the fields of a struct type that have a JSON name, in order, including those of
+// embedded structs.
 func JSONFields(t reflect.Type) []JSONField {
 	var fields []JSONField
 	for _, f := range reflect.VisibleFields(t) {
@@ -271,8 +268,8 @@ func JSONFields(t reflect.Type) []JSONField {
 	return fields
 }
 
-// bindRaw keeps an object as JSON, its members in their order and its numbers
-// as they were written: it is for someone else.
+// bindRaw stores an object as JSON for another program: it keeps the order of the members
+// and the form of the numbers.
 func bindRaw(v reflect.Value, tree any, path string) error {
 	o, ok := tree.(*strictjson.Object)
 	if ok {

@@ -20,25 +20,25 @@ import (
 type Outcome struct {
 	Status    int
 	retryable bool   // the same request may succeed later
-	hint      string // what to do, where the error itself says nothing
-	Hidden    bool   // its text is for the log only
+	hint      string // what to do, if the error itself has no hint
+	Hidden    bool   // the error's text is for the log only
 }
 
-// Statuses is the one map from error codes to HTTP statuses.
+// Statuses maps error codes to HTTP statuses.
 var Statuses = map[signalbox.Code]Outcome{
 	signalbox.CodeValidation:          {Status: http.StatusBadRequest},
 	signalbox.CodeNotFound:            {Status: http.StatusNotFound},
-	signalbox.CodeQueueFull:           {Status: http.StatusServiceUnavailable, retryable: true, hint: "try again later, or cancel what is no longer needed; signalbox submit --wait-for-room waits for a place"},
+	signalbox.CodeQueueFull:           {Status: http.StatusServiceUnavailable, retryable: true, hint: "try again later, or cancel what is no longer needed; signalbox submit --wait-for-room waits for room"},
 	signalbox.CodeIdempotency:         {Status: http.StatusUnprocessableEntity, hint: "use another Idempotency-Key for another task"},
 	signalbox.CodeStaleFence:          {Status: http.StatusConflict},
 	signalbox.CodeConflict:            {Status: http.StatusConflict},
 	signalbox.CodeAlreadyEnded:        {Status: http.StatusConflict},
 	signalbox.CodeAgentBusy:           {Status: http.StatusConflict, retryable: true},
-	signalbox.CodeAgentDown:           {Status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox agents shows which agents are there; overflow persist lets a chat wait for its agent"},
+	signalbox.CodeAgentDown:           {Status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox agents shows which agents are connected; overflow persist lets a chat wait for its agent"},
 	signalbox.CodeCallCycle:           {Status: http.StatusConflict, hint: "send Prefer: respond-async and end without waiting for the answer, or use the bypass of the other agent"},
 	signalbox.CodeCallDepth:           {Status: http.StatusConflict},
 	signalbox.CodeUnsupported:         {Status: http.StatusNotImplemented},
-	signalbox.CodeUnauthorized:        {Status: http.StatusUnauthorized, hint: "send Authorization: Bearer TOKEN; the command line of who started the director finds it by itself, and takes --token-file or SIGNALBOX_TOKEN"},
+	signalbox.CodeUnauthorized:        {Status: http.StatusUnauthorized, hint: "send Authorization: Bearer TOKEN; the command line of the user who started the director finds it by itself; otherwise use --token-file or SIGNALBOX_TOKEN"},
 	signalbox.CodeForbidden:           {Status: http.StatusForbidden},
 	signalbox.CodeRateLimited:         {Status: http.StatusTooManyRequests, retryable: true},
 	signalbox.CodeBudget:              {Status: http.StatusPaymentRequired, hint: "signalbox budgets lists the budgets and when they open"},
@@ -46,8 +46,8 @@ var Statuses = map[signalbox.Code]Outcome{
 	signalbox.CodeUnsupportedMedia:    {Status: http.StatusUnsupportedMediaType, hint: "send Content-Type: application/json"},
 	signalbox.CodeMethodNotAllowed:    {Status: http.StatusMethodNotAllowed},
 	signalbox.CodeUnresolvedReference: {Status: http.StatusConflict, hint: "give more of the id"},
-	signalbox.CodeToolDown:            {Status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools servers shows how the servers are"},
-	signalbox.CodeToolLost:            {Status: http.StatusBadGateway}, // it may have had an effect, as with a timeout
+	signalbox.CodeToolDown:            {Status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools servers shows the states of the servers"},
+	signalbox.CodeToolLost:            {Status: http.StatusBadGateway}, // the call may have had an effect, as with a timeout
 	signalbox.CodeToolTimeout:         {Status: http.StatusGatewayTimeout},
 	signalbox.CodeToolFailed:          {Status: http.StatusBadGateway},
 	signalbox.CodeToolQueue:           {Status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},
@@ -59,7 +59,7 @@ var Statuses = map[signalbox.Code]Outcome{
 	signalbox.CodeInternal:            {Status: http.StatusInternalServerError, Hidden: true},
 }
 
-// hiddenText is what a caller is told of an error whose text is for the log.
+// hiddenText is the text for callers of errors whose own text is for the log only.
 var hiddenText = map[signalbox.Code]string{
 	signalbox.CodeStoreFailed:  "The store could not do it; nothing was changed.",
 	signalbox.CodeStoreFull:    "Nothing was stored: the store has no room left.",
@@ -67,12 +67,12 @@ var hiddenText = map[signalbox.Code]string{
 	signalbox.CodeInternal:     "Something went wrong inside the director.",
 }
 
-// Refusal is an error with what HTTP adds to it.
+// Refusal is an error with additional fields for an HTTP answer.
 type Refusal struct {
 	Err        *signalbox.Error
 	Hint       string
 	RetryAfter int  // seconds
-	Plain      bool // its text is for the caller, whatever its code; to try again is no cure
+	Plain      bool // the text is for the caller, whatever the code, and a retry does not help
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
@@ -83,8 +83,8 @@ func Refuse(code signalbox.Code, hint, format string, args ...any) error {
 	return &Refusal{Err: signalbox.Errorf(code, format, args...), Hint: hint}
 }
 
-// ErrorBody is the body of the answer to a request that failed, and what its code means.
-// An error of no known code is an internal one.
+// ErrorBody returns the body of the answer for an error, and the meaning of its code. An
+// error without a known code is an internal error.
 func ErrorBody(err error) (api.Error, Outcome) {
 	var plain *signalbox.Error
 	if !errors.As(err, &plain) {
@@ -102,7 +102,7 @@ func ErrorBody(err error) (api.Error, Outcome) {
 		body.Message, body.Field = hiddenText[plain.Code], ""
 		body.Hint = "the director's log has the cause under the request id"
 		if plain.Code == signalbox.CodeStoreFull {
-			body.Hint = "whoever runs the director must make room on the disk of its store (or raise maxmemory of Redis, or keep ended tasks for a shorter time); then send it again"
+			body.Hint = "the operator of the director must make room on the disk of its store (or raise maxmemory of Redis, or keep ended tasks for a shorter time); then send it again"
 		}
 	}
 	if plain.RetryAfter > 0 {
@@ -120,8 +120,7 @@ func ErrorBody(err error) (api.Error, Outcome) {
 	return body, what
 }
 
-// NoContent is the answer to what leaves nothing to say. It returns nil, for the
-// handler to return.
+// NoContent answers 204. It returns nil, for the handler to return.
 func NoContent(w http.ResponseWriter) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -131,17 +130,17 @@ func NoContent(w http.ResponseWriter) error {
 func Answer(w http.ResponseWriter, status int, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil { // the types of the api package always marshal
-		return fmt.Errorf("an answer that is not JSON: %w", err)
+		return fmt.Errorf("encode an answer as JSON: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)+1))
 	ExtendWriteDeadline(w)
 	w.WriteHeader(status)
-	w.Write(append(data, '\n')) // an error here is the caller's: it went away
+	w.Write(append(data, '\n')) // an error means that the caller is gone
 	return nil
 }
 
-// AnswerOr answers with v, unless there was an error.
+// AnswerOr answers 200 with v, or returns err.
 func AnswerOr(w http.ResponseWriter, v any, err error) error {
 	if err != nil {
 		return err
@@ -149,7 +148,7 @@ func AnswerOr(w http.ResponseWriter, v any, err error) error {
 	return Answer(w, http.StatusOK, v)
 }
 
-// Clip makes text of a caller fit to be shown: bounded, one line.
+// Clip makes a caller's text fit to be shown: one line of limited length.
 func Clip(s string) string {
 	if len(s) > 200 {
 		s = s[:200] + "..."

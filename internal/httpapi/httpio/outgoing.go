@@ -8,21 +8,19 @@ import (
 	"net/url"
 )
 
-// The headers in which an agent says who it is and in which execution.
+// The headers with which an agent names itself and its execution.
 const (
 	SourceAgentHeader = "X-Source-Agent"
 	ExecutionHeader   = "X-Signalbox-Execution"
 )
 
-// ForwardedHeader is on a request that a director makes on behalf of a caller,
-// and names that director. Such a request is not passed on again, so that two
-// directors of which each takes the other for the holder do not ask each other
-// for ever. Whoever sets it without being a director gets what this director
-// knows by itself.
+// ForwardedHeader names the director that makes a request on behalf of a caller. Such
+// a request is not forwarded again, so that two directors that take each other for the
+// holder do not forward for ever. A client that sets it gets only what this director
+// knows itself.
 const ForwardedHeader = "Signalbox-Forwarded"
 
-// Outgoing is a request that a director makes of this API, at itself or at
-// another director.
+// Outgoing is a request of a director to this API, at itself or at another director.
 type Outgoing struct {
 	Method, Path string
 	Query        url.Values
@@ -30,7 +28,7 @@ type Outgoing struct {
 	Body         any // sent as JSON; nil: none
 }
 
-// Request is the request at an address, without who asks.
+// Request returns the request for an address, without credentials.
 func (q Outgoing) Request(ctx context.Context, at string) (*http.Request, error) {
 	if q.Body == nil {
 		return http.NewRequestWithContext(ctx, q.Method, at, http.NoBody)

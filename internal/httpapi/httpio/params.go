@@ -21,9 +21,9 @@ const (
 	maxWait      = 5 * time.Minute
 )
 
-// CheckQuery refuses query parameters that the route does not name, or that
-// come twice: a misspelt filter must not answer as if there were none. What
-// stands in the address of a page is read by its script alone.
+// CheckQuery refuses query parameters that the route does not have, or that occur twice:
+// a misspelt filter must not be ignored. The parameters of pages are not checked: only
+// their scripts read them.
 func CheckQuery(r *http.Request, route api.Route) error {
 	if route.Name == "page" {
 		return nil
@@ -59,10 +59,10 @@ func CheckQuery(r *http.Request, route api.Route) error {
 // Param returns a query parameter; "" if it is not given.
 func Param(r *http.Request, name string) string { return r.URL.Query().Get(name) }
 
-// Limit reads ?limit=, 1 to MaxLimit; DefaultLimit if it is not given.
+// Limit returns ?limit=, 1 to MaxLimit; DefaultLimit if it is missing.
 func Limit(r *http.Request) (int, error) { return Number(r, "limit", DefaultLimit, 1, MaxLimit) }
 
-// Number reads a query parameter that is a whole number.
+// Number returns a query parameter that is a whole number.
 func Number(r *http.Request, name string, def, lo, hi int) (int, error) {
 	s := Param(r, name)
 	if s == "" {
@@ -75,7 +75,7 @@ func Number(r *http.Request, name string, def, lo, hi int) (int, error) {
 	return n, nil
 }
 
-// Bool reads a query parameter that is true or false; false if it is not given.
+// Bool returns a query parameter that is true or false; false if it is missing.
 func Bool(r *http.Request, name string) (bool, error) {
 	switch s := Param(r, name); s {
 	case "true":
@@ -87,7 +87,7 @@ func Bool(r *http.Request, name string) (bool, error) {
 	}
 }
 
-// Position reads a place in a log or journal; -1 if it is not given.
+// Position parses a position in a log or journal; -1 if it is missing.
 func Position(name, s string) (int64, error) {
 	if s == "" {
 		return -1, nil
@@ -99,7 +99,7 @@ func Position(name, s string) (int64, error) {
 	return n, nil
 }
 
-// Wait reads ?wait=: a duration such as 30s, or seconds.
+// Wait returns ?wait=: a duration such as 30s, or seconds.
 func Wait(r *http.Request) (time.Duration, error) {
 	s := Param(r, "wait")
 	if s == "" {
@@ -115,8 +115,8 @@ func Wait(r *http.Request) (time.Duration, error) {
 	return d, nil
 }
 
-// When reads a time, RFC 3339 or an age such as 2h or 7d; zero if it is not
-// given.
+// When returns a time parameter, in RFC 3339 or as an age such as 2h or 7d; zero if it is
+// missing.
 func When(r *http.Request, name string, now time.Time) (time.Time, error) {
 	s := Param(r, name)
 	if s == "" {
@@ -140,7 +140,7 @@ func ageOf(s string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-// TaskID reads the id in the path. What cannot be an id names no task.
+// TaskID returns the id in the path. A text that cannot be an id is CodeNotFound.
 func TaskID(r *http.Request) (string, error) {
 	id := r.PathValue("id")
 	if !signalbox.ValidID(id) {
@@ -150,7 +150,7 @@ func TaskID(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// EitherName takes a field that the seeds call differently.
+// EitherName returns the value of a field that has two names, because the seeds differ.
 func EitherName(one, first, other, second string) (string, error) {
 	if first != "" && second != "" {
 		return "", signalbox.Invalid(other, "%s is another name for %s: give one of them", other, one)
@@ -158,7 +158,7 @@ func EitherName(one, first, other, second string) (string, error) {
 	return first + second, nil
 }
 
-// IdempotencyKey is the value of the header of that name; "": none.
+// IdempotencyKey returns the header of that name; "": none.
 func IdempotencyKey(r *http.Request) (string, error) {
 	given := r.Header.Values("Idempotency-Key")
 	switch {
@@ -172,7 +172,7 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return given[0], nil
 }
 
-// WantsStream reports whether the answer is to be a stream of events.
+// WantsStream reports whether the client accepts a stream of events.
 func WantsStream(r *http.Request) bool {
 	return strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/event-stream")
 }

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// RequestIDHeader carries the id of a request, which answers and log lines repeat.
+// RequestIDHeader is the header with the id of a request. Answers and log lines repeat
+// it.
 const RequestIDHeader = "X-Request-Id"
 
-// Recorder notes what was answered.
+// Recorder is a ResponseWriter that records the answer.
 type Recorder struct {
 	http.ResponseWriter
-	Status int    // 0: nothing yet
-	Route  string // its name in the route table; "": none took the request
+	Status int    // 0: no answer yet
+	Route  string // name in the route table; "": none
 	begun  time.Time
 }
 
-// NewRecorder records what is written to w, from now on.
+// NewRecorder returns a recorder that writes to w.
 func NewRecorder(w http.ResponseWriter) *Recorder {
 	return &Recorder{ResponseWriter: w, begun: time.Now()}
 }
@@ -32,8 +33,8 @@ func (w *Recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// begins notes the first status, and bounds how long an answer may take to be
-// taken, whoever writes it; one that lasts extends that for each of its writes.
+// begins records the first status, and sets the write deadline. A long answer extends the
+// deadline before each write.
 func (w *Recorder) begins(status int) {
 	if w.Status == 0 {
 		w.Status = status
@@ -44,21 +45,21 @@ func (w *Recorder) begins(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *Recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// NoteRoute notes the route that took a request.
+// NoteRoute records the route of a request.
 func NoteRoute(w http.ResponseWriter, name string) {
 	if rec, ok := w.(*Recorder); ok {
 		rec.Route = name
 	}
 }
 
-// ExtendWriteDeadline bounds how long the next write may take. A writer without
-// deadlines, as in tests, has none to bound.
+// ExtendWriteDeadline sets the deadline for the next write. It does nothing for a writer
+// without deadlines, as in tests.
 func ExtendWriteDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(WriteTimeout))
 }
 
-// Took is how long the answer took; -1 where that is for the caller to say: of
-// streams, and of polls that wait.
+// Took is how long the answer took; -1 for streams and long polls, whose duration the
+// caller determines.
 func (w *Recorder) Took(r *http.Request) time.Duration {
 	if w.Status == http.StatusSwitchingProtocols || strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") || strings.Contains(r.URL.RawQuery, "wait=") {
 		return -1
@@ -66,7 +67,7 @@ func (w *Recorder) Took(r *http.Request) time.Duration {
 	return time.Since(w.begun)
 }
 
-// HasAnswered reports whether there is an answer already.
+// HasAnswered reports whether an answer was started already.
 func HasAnswered(w http.ResponseWriter) bool {
 	rec, ok := w.(*Recorder)
 	return ok && rec.Status != 0

@@ -17,7 +17,7 @@ const (
 	WriteTimeout = 30 * time.Second // for one write to be taken
 )
 
-// Handler answers a request or returns why it did not.
+// Handler answers a request, or returns an error without answering.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
 // IsWrite reports whether the method of a request may change something.
@@ -25,13 +25,13 @@ func IsWrite(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }
 
-// HasBody reports whether a request has a body, of whatever length.
+// HasBody reports whether a request has a body, possibly of unknown length.
 func HasBody(r *http.Request) bool {
 	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }
 
-// CheckMedia asks writes for JSON. A form, which any page can make a browser
-// send, is refused even without a body.
+// CheckMedia requires JSON for writes. It refuses forms, which any page can make a browser
+// send, even without a body.
 func CheckMedia(r *http.Request) error {
 	if !IsWrite(r) {
 		return nil
@@ -53,8 +53,8 @@ func CheckMedia(r *http.Request) error {
 	return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the content type must be application/json, not %q", Clip(strings.Join(given, ", ")))
 }
 
-// Until returns a context that also ends when life does: then long polls answer
-// with what there is.
+// Until returns a context that also ends with life, so that long polls answer with what
+// they have.
 func Until(ctx, life context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	unlink := context.AfterFunc(life, cancel)

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// KeepAliveEvery is how often a stream that has nothing to say says so.
+	// KeepAliveEvery is the interval of comments in an idle stream.
 	KeepAliveEvery = 15 * time.Second
-	// MaxStreams bounds the streams that are open at once.
+	// MaxStreams limits the number of open streams.
 	MaxStreams = 2000
-	// reconnectMS tells a reader how long to wait before it comes back.
+	// reconnectMS is how long a reader should wait before it reconnects.
 	reconnectMS = 1000
 )
 
-// Stream is an answer made of server-sent events.
+// Stream is an answer of server-sent events.
 type Stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	Close func() // gives its place back; once, by who opened it
-	Gone  bool   // a write failed: nobody reads any more
+	Close func() // frees its place among the open streams; call it once
+	Gone  bool   // a write failed: the reader is gone
 }
 
 // Streams counts the streams that are open.
 type Streams struct{ n atomic.Int64 }
 
-// Count is how many there are.
+// Count returns the number of open streams.
 func (s *Streams) Count() int { return int(s.n.Load()) }
 
-// Open begins a stream, whose reader has to close it.
+// Open starts a stream. The caller must call its Close.
 func (s *Streams) Open(w http.ResponseWriter) (*Stream, error) {
 	leave, err := s.Reserve()
 	if err != nil {
@@ -51,30 +51,30 @@ func (s *Streams) Open(w http.ResponseWriter) (*Stream, error) {
 	return out, nil
 }
 
-// Reserve takes one of the places for open streams.
+// Reserve takes one of the MaxStreams places.
 func (s *Streams) Reserve() (leave func(), err error) {
 	if s.n.Add(1) > MaxStreams {
 		s.n.Add(-1)
-		return nil, &Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "%d streams are open, the most there can be", MaxStreams), RetryAfter: 5}
+		return nil, &Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "%d streams are open, which is the maximum", MaxStreams), RetryAfter: 5}
 	}
 	return func() { s.n.Add(-1) }, nil
 }
 
-// BeginStream answers 200: from then on there are only events.
+// BeginStream answers 200; only events follow.
 func BeginStream(w http.ResponseWriter) (*Stream, error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
+	h.Set("X-Accel-Buffering", "no") // keeps proxies from buffering events
 	s := &Stream{w: w, rc: http.NewResponseController(w), Close: func() {}}
 	w.WriteHeader(http.StatusOK)
 	return s, s.Write(fmt.Appendf(nil, "retry: %d\n\n", reconnectMS))
 }
 
-// RequestID is that of the request that is answered.
+// RequestID is the ID of the stream's request.
 func (s *Stream) RequestID() string { return s.w.Header().Get(RequestIDHeader) }
 
-// Write sends bytes at once. A reader that does not take them in time is
+// Write sends bytes at once. A reader that does not receive them in time counts as
 // gone.
 func (s *Stream) Write(b []byte) error {
 	ExtendWriteDeadline(s.w)
@@ -86,10 +86,10 @@ func (s *Stream) Write(b []byte) error {
 	return err
 }
 
-// KeepAlive sends a comment, so that nothing in between takes the connection for dead.
+// KeepAlive sends a comment, so that no proxy takes the connection for dead.
 func (s *Stream) KeepAlive() error { return s.Write([]byte(": alive\n\n")) }
 
-// SendID tells the reader where the stream stands, without an event.
+// SendID sends an id without an event, for the next reconnect.
 func (s *Stream) SendID(id int64) error { return s.Write(fmt.Appendf(nil, "id: %d\n\n", id)) }
 
 // Send sends an event with its id.
@@ -101,8 +101,7 @@ func (s *Stream) Send(id int64, name string, v any) error {
 	return s.Write(f)
 }
 
-// SendTransient sends an event without a place: it is not repeated to a reader that
-// comes back.
+// SendTransient sends an event without an id. It is not repeated after a reconnect.
 func (s *Stream) SendTransient(name string, v any) error {
 	f, err := TransientEvent(name, v)
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *Stream) SendTransient(name string, v any) error {
 	return s.Write(f)
 }
 
-// Fail ends a stream that cannot go on. Its reader comes back and is told
-// why by a proper answer.
+// Fail ends a stream after an error. Its reader reconnects and gets the error as the
+// answer.
 func (s *Stream) Fail(log *slog.Logger, err error) error {
 	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
 		log.Error("stream ended", "request_id", s.RequestID(), "error", err)
@@ -120,7 +119,7 @@ func (s *Stream) Fail(log *slog.Logger, err error) error {
 	return nil
 }
 
-// Event is one server-sent event. JSON has no line breaks of its own.
+// Event encodes a server-sent event. JSON contains no line breaks.
 func Event(id int64, name string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -133,7 +132,7 @@ func Event(id int64, name string, v any) ([]byte, error) {
 	return AppendEvent(b, name, data), nil
 }
 
-// TransientEvent is an event without an id.
+// TransientEvent encodes an event without an id.
 func TransientEvent(name string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -142,7 +141,7 @@ func TransientEvent(name string, v any) ([]byte, error) {
 	return AppendEvent(make([]byte, 0, len(data)+len(name)+24), name, data), nil
 }
 
-// AppendEvent appends an event to what was written of it already, such as its id.
+// AppendEvent appends an event to its fields written so far, such as the id.
 func AppendEvent(b []byte, name string, data []byte) []byte {
 	b = append(b, "event: "...)
 	b = append(b, name...)
@@ -151,7 +150,8 @@ func AppendEvent(b []byte, name string, data []byte) []byte {
 	return append(b, "\n\n"...)
 }
 
-// Ended reports whether a stream is to end: its caller went away, or the director stops.
+// Ended reports whether a stream must end: its caller has disconnected, or the director
+// stops.
 func Ended(ctx context.Context, stopping <-chan struct{}) bool {
 	select {
 	case <-stopping:

@@ -12,15 +12,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// gateState is what the last refresh knew of what is closed and of the tasks that wait there.
+// gateState is the state of gates, and of the tasks that wait at them, as of the last refresh.
 type gateState struct {
 	accounts []signalbox.Account          // by name
-	shown    []*entity                    // of these
-	parked   []signalbox.Task             // ID, Queue and Parking alone
-	ids      map[string]bool              // of parked
-	queues   map[string]signalbox.GateRef // the gate at which tasks of a queue wait; of those that have such
+	shown    []*entity                    // their entities
+	parked   []signalbox.Task             // only ID, Queue and Parking
+	ids      map[string]bool              // IDs of parked
+	queues   map[string]signalbox.GateRef // the gate that tasks of a queue wait at, for queues with such tasks
 	closed   []gates.Closed               // as of the last rebuild
-	budgets  []string                     // that are used up
+	budgets  []string                     // used up ones
 }
 
 func accountKey(name string) string { return "account:" + name }
@@ -30,9 +30,9 @@ func (g *gateState) about(e *signalbox.Entry) bool {
 	return e.Kind == signalbox.EventPark || e.Kind == signalbox.EventUnpark || g.ids[e.QueueID]
 }
 
-// readGates reads the accounts and parked tasks, and marks what shows them where they differ
-// from the last refresh. Unless the journal tells of a change, or fresh is set, it does not
-// ask the store.
+// readGates reads the accounts and parked tasks, and marks the entities that show them dirty if
+// they differ from the last refresh. It reads the store only if the journal has a change or
+// fresh is set.
 func (r *refresh) readGates(changes *journalChanges, fresh bool) (err error) {
 	before, rows := r.gates.accounts, r.cfg.Engine.KnownAccounts()
 	if fresh = fresh || changes.incomplete; fresh || changes.accounts {
@@ -55,7 +55,7 @@ func (r *refresh) readGates(changes *journalChanges, fresh bool) (err error) {
 			changed[a.Name] = true
 		}
 		if _, kept := reserve[a.Name]; kept && (at < 0 || !slices.Equal(before[at].Windows, a.Windows)) {
-			for queue := range r.snapshot.Heads { // other tasks than before may be kept
+			for queue := range r.snapshot.Heads { // other tasks may wait at the gate now
 				r.dirtyQueues[queue] = true
 			}
 		}
@@ -115,7 +115,7 @@ func (r *refresh) readParked() error {
 	return nil
 }
 
-// waitingFor is the gate of a task that waits; nil for none.
+// waitingFor is the gate of a waiting task; nil for none.
 func (r *refresh) waitingFor(t *signalbox.Task) *api.WaitingFor {
 	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == (signalbox.GateRef{}) && len(r.gates.budgets) == 0 && len(r.cfg.Engine.Options().Reserve) == 0 {
 		return nil
@@ -123,8 +123,8 @@ func (r *refresh) waitingFor(t *signalbox.Task) *api.WaitingFor {
 	return view.WaitingFor(r.cfg.Engine.WaitsAt(t))
 }
 
-// setGates lists what is closed, and rebuilds the entities of the accounts, after those of the
-// agents.
+// setGates lists the closed gates, and rebuilds the entities of the accounts. It runs after the
+// agents are rebuilt.
 func (r *refresh) setGates() {
 	connected, all := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.agents)) {
@@ -163,7 +163,7 @@ func (r *refresh) setGates() {
 	r.gates.shown = shown
 }
 
-// accountFor is an account with those of its agents that a caller may use.
+// accountFor is an account, with only the agents that a caller may use.
 func (e *entity) accountFor(who signalbox.Principal) *api.Account {
 	if !who.Limited() {
 		return e.account
@@ -173,7 +173,7 @@ func (e *entity) accountFor(who signalbox.Principal) *api.Account {
 	return &a
 }
 
-// blockedText says why an account lets nothing through; "" if it is open or not known.
+// blockedText says why an account blocks tasks; "" if it is open or not known.
 func (r *refresh) blockedText(name string) string {
 	i := slices.IndexFunc(r.gates.accounts, func(a signalbox.Account) bool { return a.Name == name })
 	if i < 0 || r.gates.accounts[i].State == signalbox.AccountOpen {
@@ -182,15 +182,15 @@ func (r *refresh) blockedText(name string) string {
 	return r.gates.accounts[i].String()
 }
 
-// checkGates adds what is closed.
+// checkGates adds a finding for each closed gate.
 func (r *refresh) checkGates(c *checker) {
 	for i := range r.gates.closed {
 		c.add(gateFinding(&r.gates.closed[i]))
 	}
 }
 
-// gateFinding is a gate as a finding: an error where a person must act, a warning where tasks wait
-// for an account, else a note.
+// gateFinding is the finding for a gate: an error if a person must act, a warning if tasks wait for
+// an account, else a note.
 func gateFinding(g *gates.Closed) finding {
 	subject, text, _ := strings.Cut(g.Text, " "+g.Name+" ")
 	f := finding{agents: g.Agents, Attention: api.Attention{
@@ -219,7 +219,7 @@ func gateFinding(g *gates.Closed) finding {
 	return f
 }
 
-// quietly says what is closed while tasks wait for it, though it needs no person; "" for nothing.
+// quietly describes the closed gates that need no person but have waiting tasks; "" for none.
 func (r *refresh) quietly() string {
 	for i := range r.gates.closed {
 		g := &r.gates.closed[i]

@@ -36,9 +36,9 @@ type agentState struct {
 	row      *signalbox.Agent
 	live     engine.LiveAgent
 	out      *api.LiveAgent    // what readers see
-	runs     []*signalbox.Task // the tasks in its slots, parallel to out.Current
+	runs     []*signalbox.Task // the tasks in its slots, in the order of out.Current
 	findings []finding
-	slots    int // its share of Totals.Slots, isolated runs apart
+	slots    int // its share of Totals.Slots, without isolated runs
 }
 
 func (a *agentState) up() bool { return a.out.State != "down" }
@@ -75,11 +75,11 @@ func (b *builder) removeAgent(name string) {
 // of the tasks, and returns that of the agent.
 func (r *refresh) agentEntity(row *signalbox.Agent) *entity {
 	a := &agentState{row: row, live: r.liveAgent(row.Name), out: &api.LiveAgent{Current: []api.LiveTask{}}}
-	// Whole seconds: else an agent that prints would differ at every refresh.
+	// Whole seconds: otherwise an agent that prints would differ at every refresh.
 	a.live.LastHeard, a.live.LastProgress = a.live.LastHeard.Truncate(time.Second), a.live.LastProgress.Truncate(time.Second)
 	var held []api.RunningTask
 	slots := slices.Clone(r.slots[row.Name])
-	slices.SortFunc(slots, func(a, b signalbox.Slot) int { return a.Slot - b.Slot }) // isolated ones come last
+	slices.SortFunc(slots, func(a, b signalbox.Slot) int { return a.Slot - b.Slot }) // isolated ones are last
 	for _, slot := range slots {
 		running := api.RunningTask{QueueID: slot.TaskID, Slot: slot.Slot, Fence: slot.Fence, Withheld: slot.Withheld}
 		if t := r.inFlight[slot.TaskID]; t != nil {
@@ -110,8 +110,8 @@ func (r *refresh) agentEntity(row *signalbox.Agent) *entity {
 	return &entity{key: "agent:" + row.Name, agent: a.out}
 }
 
-// face is the state of an agent in a word, and why. If several apply, one that
-// needs a person wins.
+// face is the state of an agent in one word, and the reason. If several apply, one
+// that needs a person wins.
 func (c *checker) face(a *agentState) (face, why string) {
 	if a.out.State == "down" {
 		return faceDown, cmp.Or(a.out.Message, "not heard from")
@@ -164,14 +164,14 @@ func (c *checker) stuckReason(a *agentState) string {
 	return ""
 }
 
-// silent reports whether the agent was not heard from for longer than maxSilence.
+// silent reports whether the last sign of life of the agent is older than maxSilence.
 func (c *checker) silent(a *agentState) bool {
 	return !a.live.LastHeard.IsZero() && c.olderThan(a.live.LastHeard, c.maxSilence)
 }
 
-// lastProgress is when a run printed something last, or started. It is zero if
-// the agent does not report progress, if the run is not working, or while it
-// waits for a tool queue.
+// lastProgress is when a run last printed something, or started. It is zero if the
+// agent does not report progress, if the run is not working, or while the run waits
+// for a tool queue.
 func (a *agentState) lastProgress(t *signalbox.Task, row *api.LiveTask) time.Time {
 	reports := a.live.Fencing || !a.live.LastProgress.IsZero()
 	switch {
@@ -183,8 +183,8 @@ func (a *agentState) lastProgress(t *signalbox.Task, row *api.LiveTask) time.Tim
 	return t.StartedAt
 }
 
-// waitingCall is the first call of the agent's runs if all of them wait for tool
-// queues; nil if one does not.
+// waitingCall is the first call of the agent's runs if all runs wait for tool queues,
+// else nil.
 func (a *agentState) waitingCall() (call *api.LiveCall) {
 	for i := range a.runs {
 		c := a.out.Current[i].Call
@@ -209,7 +209,7 @@ func pauseText(p *api.Pause) string {
 	return text
 }
 
-// roughly is the text of roughDuration.
+// roughly returns the text of roughDuration.
 func roughly(d time.Duration) string {
 	text, _ := roughDuration(d)
 	return text
@@ -234,8 +234,8 @@ func roughDuration(d time.Duration) (text string, validFor time.Duration) {
 	return text, step - d%step
 }
 
-// sumTotals sets the totals, except for those of the tally, from the snapshot and
-// the sums over the agents.
+// sumTotals sets the totals, except those of the tally, from the snapshot and the sums
+// over the agents.
 func (r *refresh) sumTotals() {
 	counts, t := r.snapshot.Counts, &r.state.totals
 	waiting := counts.WaitingCalls()
@@ -256,7 +256,7 @@ func (r *refresh) sumTotals() {
 		}
 	}
 	t.Slots = t.Isolated + r.agentSlots
-	for name, held := range r.slots { // of agents that were removed
+	for name, held := range r.slots { // slots of removed agents
 		if _, known := r.rows[name]; !known && !signalbox.IsExecutor(name) {
 			for _, s := range held {
 				if !signalbox.Isolated(s.Slot) {

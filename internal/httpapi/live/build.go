@@ -17,27 +17,26 @@ import (
 )
 
 const (
-	maxLine    = 10 // tasks shown of a queue
-	maxWaiters = 20 // calls shown that wait for a tool queue
-	// Heartbeats mark no agent dirty. So that what they change appears, every
-	// pollEvery the next pollBatch of the agents with slots in use are rebuilt.
+	maxLine    = 10 // shown tasks per queue
+	maxWaiters = 20 // shown waiting calls per tool queue
+	// Heartbeats do not mark an agent dirty. To show their changes, the next
+	// pollBatch agents with slots in use are rebuilt every pollEvery.
 	pollEvery = time.Second
 	pollBatch = 10
-	// etasEvery is how often the ETAs of the lines are compared with what is shown:
+	// etasEvery is how often the ETAs of the lines are compared with the shown ones:
 	// they also change with the clock.
 	etasEvery = time.Second
 )
 
-// builder makes entities from the store, the dispatcher and the tool queues. It
-// keeps what the last refresh read, so that the next one rebuilds only what
-// differs.
+// builder makes entities from the store, the dispatcher and the tool queues. It keeps
+// what the last refresh read, so that the next one rebuilds only differences.
 type builder struct {
 	cfg      *Config
 	inbox    *inbox
 	entities map[string]*entity // Projection.entities; read only
 
 	// What the last refresh read.
-	journalSeq int64 // the newest entry that was read
+	journalSeq int64 // the newest entry read
 	snapshot   store.Snapshot
 	pauses     []signalbox.Pause           // in force
 	slots      map[string][]signalbox.Slot // in use, by agent
@@ -51,7 +50,7 @@ type builder struct {
 	gates    gateState
 	landings landingState
 
-	// What the last rebuild of each agent made, and sums over them.
+	// The results of the last rebuild of each agent, and sums over them.
 	agents     map[string]*agentState // by name
 	troubled   map[string]bool        // the agents with findings
 	agentsUp   int
@@ -61,12 +60,12 @@ type builder struct {
 	tally         tally
 	failures      *failures
 	schedules     scheduleCache
-	firstSeen     map[string]time.Time // Since of the last findings, by kind, subject and task
+	firstSeen     map[string]time.Time // Since of the present findings, by kind, subject and task
 	due           dueAgents
 	toPoll        []string  // the rest of the current round of polls
 	polledAt      time.Time // by the wall clock, like etasCheckedAt
 	etasCheckedAt time.Time
-	rebuildAll    bool // no refresh yet, or the last one failed half-way
+	rebuildAll    bool // no refresh yet, or the last one failed
 }
 
 func (b *builder) init(cfg *Config, in *inbox, entities map[string]*entity) {
@@ -76,7 +75,7 @@ func (b *builder) init(cfg *Config, in *inbox, entities map[string]*entity) {
 	b.agents, b.troubled = map[string]*agentState{}, map[string]bool{}
 }
 
-// refresh is one run of builder.refresh, with its result.
+// refresh is one run of builder.refresh, and its result.
 type refresh struct {
 	*builder
 	ctx context.Context
@@ -87,24 +86,24 @@ type refresh struct {
 
 	// The result.
 	state   state
-	changed []*entity          // new, or with other data
+	changed []*entity          // new or changed entities
 	gone    map[string]*entity // by key
 	delta   delta
-	// complete says that delta holds all changes since the last refresh. If it
-	// does not, readers need a new snapshot.
+	// complete says that the delta has all changes since the last refresh.
+	// Otherwise readers need a new snapshot.
 	complete bool
 }
 
-// refresh reads the store and rebuilds what has changed. If watched is false, the
-// delta is not needed: it is made without the tasks and schedules that are no
-// entities, and the result is not complete.
+// refresh reads the store and rebuilds what has changed. If watched is false, the delta
+// is not needed: it leaves out the tasks and schedules that are not entities, and the
+// result is not complete.
 func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 	r := &refresh{
 		builder: b, ctx: ctx, now: b.cfg.Engine.Now(),
 		dirtyAgents: map[string]bool{}, dirtyQueues: map[string]bool{}, dirtyTasks: map[string]bool{},
 		gone: map[string]*entity{},
 	}
-	// Before the store is read: what arrives from now on is for the next refresh.
+	// Before the store is read: later changes are for the next refresh.
 	all, agentsChanged, agents := b.inbox.take()
 	all, b.rebuildAll = all || b.rebuildAll, true
 	for name := range agents {
@@ -176,13 +175,13 @@ func (r *refresh) finish() {
 		inDelta[e.key] = true
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.gone)) {
-		if !inDelta[key] { // a task that ended is sent as it ended
+		if !inDelta[key] { // an ended task is sent with its final state
 			r.delta.gone = append(r.delta.gone, r.gone[key])
 		}
 	}
 }
 
-// set renders an entity and adds it to the changed ones if its data differ.
+// set renders an entity, and adds it to the changed ones if its data differ.
 func (r *refresh) set(e *entity) {
 	render(e)
 	if before := r.entities[e.key]; before == nil || !bytes.Equal(before.data, e.data) {
@@ -239,7 +238,7 @@ func (r *refresh) readAgents() error {
 	return nil
 }
 
-// compareStore marks what differs between the new snapshot and the last one.
+// compareStore marks the differences between the new snapshot and the last one.
 func (r *refresh) compareStore(snapshot store.Snapshot) {
 	inFlight := make(map[string]*signalbox.Task, len(snapshot.InFlight))
 	for i := range snapshot.InFlight {
@@ -257,7 +256,7 @@ func (r *refresh) compareStore(snapshot store.Snapshot) {
 	}
 	slots := map[string][]signalbox.Slot{}
 	for _, s := range snapshot.Slots {
-		s.Expires = time.Time{} // renewed all the time, and shown nowhere
+		s.Expires = time.Time{} // renewed constantly, and not shown
 		slots[s.Agent] = append(slots[s.Agent], s)
 	}
 	for agent := range unionKeys(r.slots, slots) {
@@ -306,7 +305,7 @@ func unionKeys[V, W any](a map[string]V, b map[string]W) iter.Seq[string] {
 	}
 }
 
-// markAll marks everything dirty, and drops the entities of what no longer exists.
+// markAll marks everything dirty, and drops entities that no longer exist.
 func (r *refresh) markAll() {
 	for key, e := range r.entities {
 		switch {
@@ -315,7 +314,7 @@ func (r *refresh) markAll() {
 		case e.toolQueue != nil && !slices.ContainsFunc(r.toolQueues, func(q toolqueue.Status) bool { return q.Name == e.toolQueue.Name }):
 			r.drop(key)
 		case e.queue != nil:
-			r.queueNames[e.queue.Name] = true // rebuild drops it if it is gone
+			r.queueNames[e.queue.Name] = true // rebuild drops it if it no longer exists
 		}
 	}
 	for name := range r.rows {
@@ -332,9 +331,9 @@ func (r *refresh) markAll() {
 	}
 }
 
-// markDue marks what changes with the clock alone: agents that are due, the next
-// batch of polled agents, and queues whose ETAs differ. If all is set, the ETAs
-// are compared even if that was done a moment ago.
+// markDue marks what changes only with the clock: agents that are due, the next batch
+// of polled agents, and queues whose ETAs differ. If all is set, it compares the ETAs
+// even if that was done a moment ago.
 func (r *refresh) markDue(all bool) {
 	for _, name := range r.due.popDue(r.now) {
 		r.dirtyAgents[name] = true
@@ -386,7 +385,7 @@ func (r *refresh) rebuild() {
 			r.set(r.agentEntity(&row))
 		}
 	}
-	for id := range r.dirtyTasks { // those left: of executors and of unknown agents
+	for id := range r.dirtyTasks { // the remaining ones, of executors and unknown agents
 		if t := r.inFlight[id]; t != nil {
 			row := r.liveTask(t, r.liveAgent(t.Agent))
 			r.set(&entity{key: taskKey(id), task: &row, owner: t.Owner})
@@ -394,9 +393,9 @@ func (r *refresh) rebuild() {
 	}
 }
 
-// listQueues names the queues that are entities: those that no known agent owns,
-// with waiting tasks, a pause or an executor; and always work. The queue of an
-// agent is part of the agent's entity.
+// listQueues returns the names of the queues that are entities: queues without a known
+// agent that have waiting tasks, a pause or an executor, and always the queue work. The
+// queue of an agent is part of the agent's entity.
 func (r *refresh) listQueues() map[string]bool {
 	names := map[string]bool{signalbox.QueueWork: true}
 	add := func(name string) {
@@ -427,8 +426,7 @@ func (r *refresh) queueEntity(name string) *entity {
 	return e
 }
 
-// pauseOf is the pause that applies to a queue, its own or that of all queues;
-// nil if there is none.
+// pauseOf is the pause that applies to a queue, its own or that of all queues, or nil.
 func (r *refresh) pauseOf(queue string) *api.Pause {
 	for _, p := range r.pauses {
 		if p.Queue == queue || p.Queue == "" {
@@ -438,8 +436,8 @@ func (r *refresh) pauseOf(queue string) *api.Pause {
 	return nil
 }
 
-// liveAgent is an agent as the dispatcher sees it now; the zero value if it does
-// not know the agent.
+// liveAgent is the state of an agent at the dispatcher; zero if the dispatcher does not
+// know the agent.
 func (r *refresh) liveAgent(name string) engine.LiveAgent {
 	a, _ := r.cfg.Engine.LiveAgent(name)
 	return a

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// dueAgents is a queue of agents that must be rebuilt at a given time even if
-// no event marks them dirty, because what is shown of them depends on the clock.
+// dueAgents is a queue of agents that must be rebuilt at a given time even without an
+// event, because their entities depend on the clock.
 type dueAgents struct {
 	items  []*dueItem // a min-heap by at
 	byName map[string]*dueItem

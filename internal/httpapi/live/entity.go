@@ -16,9 +16,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// entity is one thing that readers see, and the unit of a delta: if anything of it
-// changes, it is sent whole. Exactly one of its pointers is set. An entity is
-// shared by all readers and not changed after it was made.
+// entity is one object of the view, and the unit of a delta: if a part of it changes,
+// the whole entity is sent. Exactly one of its pointers is set. Entities are shared by
+// all readers and immutable.
 type entity struct {
 	key  string // KIND:NAME, as in api.Live.Gone
 	data []byte // the JSON for readers without limits
@@ -30,11 +30,11 @@ type entity struct {
 	schedule  *api.LiveSchedule
 	account   *api.Account
 
-	// What visibility depends on.
-	owner         string   // of the task or schedule
-	lineOwners    []string // of the tasks in queue.Line
-	scheduleAgent string   // for which the schedule makes tasks; "" for any
-	agents        []string // that spend the account, connected or not
+	// Fields that determine visibility.
+	owner         string   // owner of the task or schedule
+	lineOwners    []string // owners of the tasks in queue.Line
+	scheduleAgent string   // agent of the schedule's tasks; "" for any
+	agents        []string // agents that use the account, connected or not
 }
 
 // render sets e.data and returns e.
@@ -43,7 +43,7 @@ func render(e *entity) *entity {
 	return e
 }
 
-// json is the entity as a caller sees it who may see it.
+// json is the JSON of the entity for a caller who may see it.
 func (e *entity) json(who signalbox.Principal) []byte {
 	var v any
 	switch {
@@ -64,7 +64,7 @@ func (e *entity) json(who signalbox.Principal) []byte {
 	return data
 }
 
-// queueFor is the queue without the tasks of its line that a caller may not see.
+// queueFor is the queue, without tasks in its line that a caller may not see.
 func (e *entity) queueFor(who signalbox.Principal) *api.LiveQueue {
 	if !who.Limited() {
 		return e.queue
@@ -97,7 +97,7 @@ func (e *entity) visible(who signalbox.Principal) bool {
 	return true
 }
 
-// appendTo appends the entity to its list in a message, as a caller sees it.
+// appendTo appends the entity to its list in a message, in its form for a caller.
 func (e *entity) appendTo(out *message, who signalbox.Principal) {
 	data := json.RawMessage(e.data)
 	if who.Limited() && (e.queue != nil || e.toolQueue != nil || e.account != nil) {
@@ -119,7 +119,7 @@ func (e *entity) appendTo(out *message, who signalbox.Principal) {
 	*list = append(*list, data)
 }
 
-// message is api.Live with entities that are rendered already.
+// message is api.Live with rendered entities.
 type message struct {
 	Revision  int64             `json:"revision"`
 	At        time.Time         `json:"at"`
@@ -138,7 +138,7 @@ type message struct {
 	Gone      []string          `json:"gone,omitempty"`
 }
 
-// state is everything but the entities, as of one snapshot of the store.
+// state is everything except the entities, as of one snapshot of the store.
 type state struct {
 	at         time.Time
 	totals     api.Totals
@@ -155,7 +155,7 @@ type delta struct {
 	epoch    string // for readers without limits
 	revision int64
 	at       time.Time
-	entities []*entity // new or changed, and those that are sent once: see addUntracked
+	entities []*entity // new or changed, and those that are sent only once: see addUntracked
 	gone     []*entity
 	totals   *api.Totals
 	health   *findings
@@ -169,8 +169,8 @@ func (d *delta) empty() bool {
 	return len(d.entities)+len(d.gone)+len(d.pressure) == 0 && d.totals == nil && d.health == nil && d.pauses == nil && d.gates == nil
 }
 
-// compare sets the fields in which two states differ. recovered says that readers
-// were sent the verdict storeDown after before.
+// compare sets the fields in which two states differ. recovered says that readers got the
+// verdict storeDown after before.
 func (d *delta) compare(before, now *state, recovered bool) {
 	d.at = now.at
 	if now.totals != before.totals {
@@ -201,7 +201,7 @@ func newSamples(now, before []api.Pressure) []api.Pressure {
 	return now[at:]
 }
 
-// mergeDeltas merges consecutive deltas into one, to the revision of the last.
+// mergeDeltas merges consecutive deltas into one, with the revision of the last.
 func mergeDeltas(deltas []*delta) *delta {
 	last := deltas[len(deltas)-1]
 	out := &delta{epoch: last.epoch, revision: last.revision, at: last.at}
@@ -226,7 +226,7 @@ func mergeDeltas(deltas []*delta) *delta {
 	for _, key := range order {
 		if e := entities[key]; e != nil {
 			out.entities = append(out.entities, e)
-			delete(entities, key) // a key that was gone and came back is in order twice
+			delete(entities, key) // order has a key twice if it was removed and came back
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(gone)) {
@@ -235,7 +235,7 @@ func mergeDeltas(deltas []*delta) *delta {
 	return out
 }
 
-// event is the delta as a server-sent event, with what a caller may see of it.
+// event encodes the delta as a server-sent event, with the parts that a caller may see.
 func (d *delta) event(name string, who signalbox.Principal) ([]byte, error) {
 	out := message{Revision: d.revision, At: d.at, Epoch: epochFor(d.epoch, who), Totals: d.totals, Pressure: d.pressure}
 	if d.health != nil {
@@ -270,8 +270,8 @@ func (d *delta) event(name string, who signalbox.Principal) ([]byte, error) {
 	return httpio.AppendEvent(append(b, '\n'), name, data), nil
 }
 
-// full is the state and all entities as a delta from nothing. Accounts, agents and
-// queues are in the order of their keys.
+// full returns the state and all entities as a delta from nothing. Accounts, agents and
+// queues are sorted by key.
 func (s *state) full(entities map[string]*entity) *delta {
 	out := &delta{at: s.at, totals: &s.totals, health: &s.health, pauses: &s.pauses, gates: &s.gates, pressure: s.pressure}
 	for _, e := range entities {

@@ -17,28 +17,28 @@ import (
 
 const (
 	failuresKept  = time.Hour // how long a failure is a finding
-	maxFailures   = 20_000    // kept at once; the oldest go first
-	manyFailures  = 3         // alike, or in a row of one schedule, from which on they are an error
+	maxFailures   = 20_000    // maximum number of kept failures; the oldest are dropped first
+	manyFailures  = 3         // this many with one cause, or in a row in a schedule, are an error
 	maxEndsRead   = 20_000    // ended tasks that one refresh reads
 	tasksPerRead  = 1000
 	jobsPerRead   = 50  // schedules whose last tasks one refresh reads
-	maxJobFails   = 100 // in a row of one schedule that are counted
-	maxGroups     = 50  // that are findings
+	maxJobFails   = 100 // counted failures in a row of a schedule
+	maxGroups     = 50  // groups that are findings
 	maxGroupNames = 3   // agents or schedules that a sentence names
 )
 
-// failures groups the tasks that failed in the last hour by their cause, and follows how
-// the tasks of each schedule end. It follows the journal, as tally does.
+// failures groups the tasks that failed in the last hour by cause, and tracks how the
+// tasks of each schedule end. Like tally, it follows the journal.
 //
-// A failure is no longer a finding when it was retried, or when a later task of its
+// A failure is no longer a finding after it was retried, or after a later task of its
 // schedule has completed.
 type failures struct {
 	byID    map[string]*failure
-	byTime  []*failure // those in byID and some that are gone, in the order in which they were added
+	byTime  []*failure // those in byID and some removed ones, in the order of their addition
 	groups  map[string]*failureGroup
-	jobs    map[string]*jobEnds  // by the name of the schedule
-	failing map[string]bool      // of jobs, those whose newest task failed
-	retried map[string]time.Time // tasks that were submitted again, by id, and when that was seen
+	jobs    map[string]*jobEnds  // by schedule name
+	failing map[string]bool      // names in jobs whose newest task failed
+	retried map[string]time.Time // when a retry of a task was seen, by the task's id
 }
 
 // failure is one task that failed.
@@ -48,7 +48,7 @@ type failure struct {
 	gone                           bool
 }
 
-// end is when a task ended; they are ordered by time, then seq.
+// end is when a task ended. Ends are ordered by time, then seq.
 type end struct {
 	at  time.Time
 	seq int64
@@ -61,7 +61,7 @@ func (e end) compare(f end) int { return cmp.Or(e.at.Compare(f.at), cmp.Compare(
 type failureGroup struct {
 	cause string
 	list  []*failure
-	parts []failurePart // of list; replaced, never changed in place: findings share it. nil: to be made anew
+	parts []failurePart // of list; replaced, never changed in place, because findings share it; nil: make again
 }
 
 // failurePart is the failures of a group that the same callers may see.
@@ -70,13 +70,13 @@ type failurePart struct {
 	count             int
 	first             time.Time
 	last              end
-	line              string // of the last
+	line              string // message of the last failure
 }
 
-// jobEnds is how the newest tasks of a schedule ended.
+// jobEnds records how the newest tasks of a schedule ended.
 type jobEnds struct {
-	done   end       // the newest that completed
-	failed []jobFail // those after it, oldest first, at most maxJobFails
+	done   end       // the newest completed task
+	failed []jobFail // failures after it, oldest first, at most maxJobFails
 }
 
 type jobFail struct {
@@ -90,7 +90,7 @@ func newFailures() *failures {
 	}
 }
 
-// wants reports whether the row of an ended task has to be read for its journal entry.
+// wants reports whether a journal entry requires a read of the ended task's row.
 func (f *failures) wants(e *signalbox.Entry) bool {
 	if !e.State.Terminal() || e.State == signalbox.Cancelled || e.Queue == signalbox.QueueCommands || e.Queue == signalbox.QueueCalls {
 		return false
@@ -98,7 +98,8 @@ func (f *failures) wants(e *signalbox.Entry) bool {
 	return e.State != signalbox.Completed || e.Source == signalbox.SourceScheduler || len(f.failing) > 0
 }
 
-// ended takes a task that has ended; that one has not landed is told by checkLandings. One may come twice, and in any order.
+// ended records an ended task. It may be called twice for a task, and in any order. Tasks that did
+// not land are reported by checkLandings.
 func (f *failures) ended(t *signalbox.Task, now time.Time) {
 	if t.Mode == signalbox.ModeTool || t.Mode == signalbox.ModeLand || !t.State.Terminal() || t.State == signalbox.Cancelled {
 		return
@@ -126,7 +127,7 @@ func (f *failures) resolved(job string, at end) bool {
 	return j != nil && at.compare(j.done) < 0
 }
 
-// jobEnded notes how a task of a schedule ended.
+// jobEnded records how a task of a schedule ended.
 func (f *failures) jobEnded(t *signalbox.Task, at end) {
 	j := f.jobs[t.SourceJob]
 	if j == nil {
@@ -156,7 +157,7 @@ func (f *failures) jobEnded(t *signalbox.Task, at end) {
 	}
 }
 
-// keepJobs forgets the schedules that are gone.
+// keepJobs drops removed schedules.
 func (f *failures) keepJobs(known func(name string) bool) {
 	for name := range f.jobs {
 		if !known(name) {
@@ -166,18 +167,18 @@ func (f *failures) keepJobs(known func(name string) bool) {
 	}
 }
 
-// submitted notes that a task was submitted that repeats another one; "": none.
+// submitted records that a retry of the task with this id was submitted; "": not a retry.
 func (f *failures) submitted(id string, now time.Time) {
 	if id == "" {
 		return
 	}
-	f.retried[id] = now // its end may be read after this
+	f.retried[id] = now // the end of the task may be read later
 	if one := f.byID[id]; one != nil {
 		f.drop(one)
 	}
 }
 
-// drop takes a failure out of its group.
+// drop removes a failure from its group.
 func (f *failures) drop(one *failure) {
 	one.gone = true
 	delete(f.byID, one.id)
@@ -186,7 +187,7 @@ func (f *failures) drop(one *failure) {
 	}
 }
 
-// expire drops what is older than failuresKept, and the oldest beyond maxFailures.
+// expire drops failures older than failuresKept, and the oldest ones beyond maxFailures.
 func (f *failures) expire(now time.Time) {
 	n := 0
 	for n < len(f.byTime) && (f.byTime[n].gone || now.Sub(f.byTime[n].at) >= failuresKept || len(f.byTime)-n > maxFailures) {
@@ -213,7 +214,7 @@ func (f *failures) expire(now time.Time) {
 	}
 }
 
-// partsOf adds failures up by who may see them.
+// partsOf sums up failures that the same callers may see.
 func partsOf(list []*failure) []failurePart {
 	type key struct{ owner, agent, job string }
 	at := map[key]int{}
@@ -238,8 +239,8 @@ func partsOf(list []*failure) []failurePart {
 	return parts
 }
 
-// findings are one for each group, those with the most failures first, and one for each
-// schedule whose newest task failed, if no group has it.
+// findings returns one finding for each group, largest first, and one for each schedule
+// whose newest task failed, unless a group has it.
 func (f *failures) findings(schedules *scheduleCache, now time.Time) []finding {
 	list, grouped := []finding{}, map[string]bool{}
 	groups := slices.SortedFunc(maps.Values(f.groups), func(a, b *failureGroup) int {
@@ -276,19 +277,19 @@ func (f *failures) findings(schedules *scheduleCache, now time.Time) []finding {
 	return list
 }
 
-// alike is what a finding on a group of failures is made of, so that each caller gets it
-// of those failures that they may see.
+// alike has the data of a finding about a group of failures, so that each caller gets a
+// finding about the failures that they may see.
 type alike struct {
 	cause     string
 	parts     []failurePart
-	schedules map[string]bool // of the jobs in parts, those that are schedules of this director
+	schedules map[string]bool // the jobs in parts that are schedules of this director
 }
 
 func (f *alike) equal(g *alike) bool {
 	return (f == nil) == (g == nil) && (f == nil || slices.Equal(f.parts, g.parts))
 }
 
-// visible are the parts that a caller may see.
+// visible returns the parts that a caller may see.
 func (f *alike) visible(who signalbox.Principal) []failurePart {
 	if !who.Limited() {
 		return f.parts
@@ -296,7 +297,7 @@ func (f *alike) visible(who signalbox.Principal) []failurePart {
 	return slices.DeleteFunc(slices.Clone(f.parts), func(p failurePart) bool { return !who.Sees(p.owner, "", p.agent) })
 }
 
-// attention says how often something failed, where and why.
+// attention says how many tasks failed, where and why.
 func (f *alike) attention(parts []failurePart) api.Attention {
 	a := api.Attention{Kind: "tasks_failed", Level: levelWarning, Cause: f.cause, Since: parts[0].first}
 	agents, jobs, last := map[string]bool{}, map[string]bool{}, &parts[0]
@@ -366,8 +367,9 @@ func (r *refresh) readEnds(ids []string) error {
 	return nil
 }
 
-// readJobs reads how the last tasks of schedules ended of which that is not known: they
-// ended before what a first refresh reads. What fails is tried again by the next refresh.
+// readJobs reads how the last tasks of schedules ended if that is not known, because they
+// ended before the history that the first refresh reads. After an error the next refresh
+// tries again.
 func (r *refresh) readJobs() error {
 	s := &r.schedules
 	for n := 0; n < jobsPerRead && len(s.unread) > 0; n++ {
@@ -387,7 +389,7 @@ func (r *refresh) readJobs() error {
 				return err
 			}
 			if r.failures.jobs[schedule.Name] == nil {
-				r.failures.jobs[schedule.Name] = &jobEnds{} // none has ended, or they are pruned
+				r.failures.jobs[schedule.Name] = &jobEnds{} // no task has ended, or all are pruned
 			}
 		}
 		s.unread = s.unread[:len(s.unread)-1]
@@ -395,8 +397,8 @@ func (r *refresh) readJobs() error {
 	return nil
 }
 
-// seed starts with the tasks that ended before the first refresh, newest first. What was
-// retried is known by the tasks that have ended, run or wait.
+// seed adds the tasks that ended before the first refresh, newest first. The tasks that have
+// ended, run or wait show which ones were retried.
 func (f *failures) seed(ctx context.Context, read store.Reader, ended, inFlight []signalbox.Task, now time.Time) error {
 	for i := range ended {
 		f.submitted(ended[i].RetryOf, now)

@@ -22,28 +22,28 @@ const (
 	levelError   = "error"
 )
 
-// maxAttention bounds the findings that a verdict lists.
+// maxAttention limits the findings that a verdict lists.
 const maxAttention = 20
 
-// findings is everything that needs a person, at one moment. A caller sees the
-// part that it may see as an api.Verdict.
+// findings is everything that needs a person, at one moment. A caller gets the visible
+// part as an api.Verdict.
 type findings struct {
 	list    []finding // worst first
-	notes   []finding // that need nobody
+	notes   []finding // findings that need no person
 	allWell string    // the sentence of the verdict if list is empty
 }
 
-// finding is one thing that needs a person. If it has an agent or an owner, only
-// those who may use that agent, or have that owner key, see it.
+// finding is one thing that needs a person. If it has an agent or an owner, only callers
+// who may use that agent, or have that owner key, see it.
 type finding struct {
 	api.Attention
 	agent  string
 	owner  string
-	agents []string // if not nil: only those who may use one of these see it
-	alike  *alike   // of failures with one cause: who sees which of them
+	agents []string // if not nil: only callers who may use one of these see it
+	alike  *alike   // for failures with one cause: decides who sees which of them
 }
 
-// shown is the finding as a caller may see it.
+// shown is the form of the finding for a caller.
 func (f *finding) shown(who signalbox.Principal) (a api.Attention, visible bool) {
 	if f.agents != nil {
 		return f.Attention, !who.Limited() || slices.ContainsFunc(f.agents, who.MayUse)
@@ -58,7 +58,7 @@ func (f *finding) shown(who signalbox.Principal) (a api.Attention, visible bool)
 	return f.alike.attention(parts), true
 }
 
-// shown lists findings as a caller may see them, at most maxAttention.
+// shown lists the findings that a caller may see, at most maxAttention.
 func shown(list []finding, who signalbox.Principal) []api.Attention {
 	out := []api.Attention{}
 	for i := range list {
@@ -72,15 +72,15 @@ func shown(list []finding, who signalbox.Principal) []api.Attention {
 	return out
 }
 
-// verdict is what a caller sees of the findings. Everybody sees that there are
-// findings and how many.
+// verdict is the form of the findings for a caller. Everybody sees whether there are
+// findings, and how many.
 func (f *findings) verdict(who signalbox.Principal) api.Verdict {
 	out := api.Verdict{OK: len(f.list) == 0, Text: f.allWell, Attention: shown(f.list, who), Notes: shown(f.notes, who)}
 	out.More = len(f.list) - len(out.Attention)
 	switch more := len(f.list) - 1; {
 	case out.OK:
 	case len(out.Attention) == 0:
-		out.Text = "Something needs a person who may see more than this token."
+		out.Text = "Something needs a person with more rights than this token."
 	default:
 		worst := out.Attention[0]
 		out.Text = worst.Subject + " " + worst.Text
@@ -92,18 +92,18 @@ func (f *findings) verdict(who signalbox.Principal) api.Verdict {
 	return out
 }
 
-// storeDown is the findings while the store does not answer; last is when it was
-// read last.
+// storeDown is the findings while the store does not answer. last is the time of the
+// last successful read.
 func storeDown(last time.Time) findings {
 	return findings{list: []finding{{Attention: api.Attention{
 		Kind: "store", Level: levelError, Subject: "The store", Since: last,
-		Text: "does not answer: nothing that is shown is newer than " + last.Format("15:04:05 MST"),
-		Cure: "look at its disk or server; the director's log has the cause, and signalbox doctor says more",
+		Text: "does not answer: the data is from " + last.Format("15:04:05 MST"),
+		Cure: "check its disk or server; the director's log has the cause, and signalbox doctor shows more",
 	}}}}
 }
 
-// findings collects those of the agents, which were made with their entities, and
-// checks everything else.
+// findings collects the agents' findings, which were made with their entities, and checks
+// everything else.
 func (r *refresh) findings() findings {
 	c := checker{now: r.now, maxSilence: 3 * r.cfg.HeartbeatInterval()}
 	for _, name := range sortedNames(r.troubled) {
@@ -135,7 +135,7 @@ func (r *refresh) findings() findings {
 	totals := &r.state.totals
 	f.allWell = "All is well: " + view.Counted(totals.AgentsUp, "agent is", "agents are") + " connected."
 	switch waiting := totals.Pending; {
-	case totals.AgentsUp == 0 && waiting > 0: // for less than unservedAfter, or not to start yet
+	case totals.AgentsUp == 0 && waiting > 0: // waiting for less than unservedAfter, or not due yet
 		f.allWell = "No agent is connected yet, and " + view.Counted(waiting, "task waits.", "tasks wait.")
 	case totals.AgentsUp == 0:
 		f.allWell = "Nothing waits, and no agent is connected yet."
@@ -152,8 +152,7 @@ func (f *findings) equal(other *findings) bool {
 	return f.allWell == other.allWell && slices.EqualFunc(f.list, other.list, same) && slices.EqualFunc(f.notes, other.notes, same)
 }
 
-// setSince fills in Since where it is zero: with the time at which the same
-// finding was made first.
+// setSince sets a zero Since to the time at which the same finding was first made.
 func (b *builder) setSince(list []finding, now time.Time) {
 	seen := map[string]time.Time{}
 	for i := range list {
@@ -170,8 +169,8 @@ func (b *builder) setSince(list []finding, now time.Time) {
 	b.firstSeen = seen
 }
 
-// Health refreshes the view, unless that was done a moment ago, and returns the
-// verdict for a caller. If the store does not answer, the verdict says so.
+// Health refreshes the view, unless it was just refreshed, and returns the verdict for a
+// caller. If the store does not answer, the verdict says so.
 func (p *Projection) Health(ctx context.Context, who signalbox.Principal) *api.Verdict {
 	var verdict api.Verdict
 	if p.EnsureFresh(ctx) != nil {
@@ -183,8 +182,8 @@ func (p *Projection) Health(ctx context.Context, who signalbox.Principal) *api.V
 	return &verdict
 }
 
-// FailingSchedules counts the enabled schedules whose newest task failed, of those whose
-// newest firing made one.
+// FailingSchedules counts the enabled schedules whose newest firing made a task that
+// failed.
 func (p *Projection) FailingSchedules() int {
 	p.refreshMu.Lock()
 	defer p.refreshMu.Unlock()
@@ -198,30 +197,30 @@ func (p *Projection) FailingSchedules() int {
 }
 
 const (
-	// After schedules were read, they are not read again for schedulesEvery, nor
-	// for schedulesPauseFactor times as long as that took.
+	// Schedules are not read again within schedulesEvery, nor within
+	// schedulesPauseFactor times the duration of the last read.
 	schedulesEvery       = 5 * time.Second
 	schedulesPauseFactor = 500
 	// schedulesMaxAge is after how long unchanged schedules are read again: no
-	// event says that one has become overdue.
+	// event says that a schedule has become overdue.
 	schedulesMaxAge     = 30 * time.Second
 	maxChangedSchedules = 100 // in one delta
 )
 
-// scheduleCache is what the view knows of the schedules. There may be thousands,
-// so that not every refresh reads them.
+// scheduleCache caches the schedules. There may be thousands, so not every refresh
+// reads them.
 type scheduleCache struct {
 	dirty    bool               // a schedule changed after readAt
 	readAt   time.Time          // by the wall clock, like nextRead
-	nextRead time.Time          // not before
+	nextRead time.Time          // earliest time of the next read
 	entities map[string]*entity // by name
 	findings []finding
-	unread   []signalbox.Schedule // enabled ones that have made tasks, until it is read how these ended
+	unread   []signalbox.Schedule // enabled ones with tasks whose ends have not been read yet
 }
 
-// check returns the findings on the schedules, and reads the schedules first if
-// they may have changed. If that fails, the old findings stand: the scheduler
-// reports the error itself.
+// check returns the findings about the schedules. It first reads the schedules if they may
+// have changed. If that fails, it returns the old findings: the scheduler itself reports
+// the error.
 func (s *scheduleCache) check(ctx context.Context, from Schedules, now time.Time) []finding {
 	begin := time.Now()
 	if from == nil || begin.Before(s.nextRead) || !s.dirty && begin.Sub(s.readAt) < schedulesMaxAge {
@@ -282,8 +281,8 @@ func scheduleEntity(s *signalbox.Schedule) *entity {
 	}
 }
 
-// changed reads the schedules with these names, up to maxChangedSchedules, and
-// returns the entities of those that exist and of those that are gone.
+// changed reads the schedules with these names, up to maxChangedSchedules, and returns the
+// entities of existing and of removed ones.
 func (s *scheduleCache) changed(ctx context.Context, from Schedules, names map[string]bool) (existing, gone []*entity) {
 	for _, name := range sortedNames(names) {
 		if from == nil || len(existing)+len(gone) == maxChangedSchedules {

@@ -18,40 +18,38 @@ import (
 const (
 	unconfirmedAfter = 10 * time.Second // a cancel that the agent has not confirmed
 	fullAfter        = 30 * time.Second // a call that waits for a full tool queue
-	outlastedAfter   = 10 * time.Minute // a run that takes longer than others, and outlastedFactor times as long as three in four of them
+	outlastedAfter   = 10 * time.Minute // a run that also takes outlastedFactor times as long as three in four others
 	outlastedFactor  = 3
-	unservedAfter    = 5 * time.Second // a task that no agent could take: one may just be starting
+	unservedAfter    = 5 * time.Second // a task that no agent can take: an agent may just be starting
 )
 
-// checker collects findings, and the time at which the same checks would give
-// another result although nothing but the clock has changed.
+// checker collects findings, and the time at which the same checks would have another
+// result only because of the clock.
 type checker struct {
 	now        time.Time
-	maxSilence time.Duration // for how long nothing may be heard of an agent that runs a task
-	account    string        // what the account of the agent lets through; "" if it is open
+	maxSilence time.Duration // maximum time without a sign of life of an agent that runs a task
+	account    string        // why the account of the agent blocks tasks; "" if it is open
 	findings   []finding
 	due        time.Time // zero: never
 }
 
 func (c *checker) add(f finding) { c.findings = append(c.findings, f) }
 
-// dueAt moves due to t, unless it is earlier.
+// dueAt sets due to t, unless it is earlier already.
 func (c *checker) dueAt(t time.Time) {
 	if c.due.IsZero() || t.Before(c.due) {
 		c.due = t
 	}
 }
 
-// ago says roughly how long ago t was, and is due when it would say another
-// length.
+// ago formats roughly how long ago t was, and sets due to when the text will change.
 func (c *checker) ago(t time.Time) string {
 	text, validFor := roughDuration(c.now.Sub(t))
 	c.dueAt(c.now.Add(validFor))
 	return text
 }
 
-// olderThan reports whether t is more than d ago; if not, it is due when it will
-// be.
+// olderThan reports whether t is more than d ago. If not, it sets due to when it will be.
 func (c *checker) olderThan(t time.Time, d time.Duration) bool {
 	if c.now.Sub(t) > d {
 		return true
@@ -60,12 +58,12 @@ func (c *checker) olderThan(t time.Time, d time.Duration) bool {
 	return false
 }
 
-// checkAgent sets the findings of an agent whose Face is known.
+// checkAgent sets the findings of an agent. Its Face must be set.
 func (c *checker) checkAgent(a *agentState) {
 	switch a.out.Face {
 	case faceDown:
 		c.checkDown(a.out)
-	case faceClosed: // checkGates has it
+	case faceClosed: // see checkGates
 	case faceStuck:
 		c.checkStuck(a)
 	case faceCancelling:
@@ -86,7 +84,7 @@ func agentFinding(a *api.LiveAgent, kind, level, text, cure string) finding {
 	return finding{agent: a.Name, Attention: api.Attention{Kind: kind, Level: level, Subject: a.Name, Text: text, Cure: cure}}
 }
 
-// checkDown checks an agent that is down. One that registered itself is a finding
+// checkDown checks an agent that is down. An agent that registered itself is a finding
 // only if tasks depend on it.
 func (c *checker) checkDown(a *api.LiveAgent) {
 	heard := "was never heard from"
@@ -110,7 +108,7 @@ func (c *checker) checkDown(a *api.LiveAgent) {
 	}
 }
 
-// addSince adds a finding that began at since; nil: that is not known.
+// addSince adds a finding that began at since; nil: unknown.
 func (c *checker) addSince(f finding, since *time.Time) {
 	if since != nil {
 		f.Since = *since
@@ -140,7 +138,7 @@ func (c *checker) checkStuck(a *agentState) {
 	}
 }
 
-// checkOutlasted checks for runs that have taken far longer than those before them.
+// checkOutlasted checks for runs that take far longer than earlier ones.
 func (c *checker) checkOutlasted(a *agentState) {
 	usual := a.out.Typical
 	if usual == nil {
@@ -197,7 +195,7 @@ func (c *checker) checkWithheld(a *api.LiveAgent) {
 	}
 }
 
-// checkQueues checks for queues that are full, paused or served by no agent.
+// checkQueues checks for queues that are full, paused or not served by an agent.
 func (r *refresh) checkQueues(c *checker) {
 	counts, limit := r.snapshot.Counts, r.state.totals.MaxSize
 	if n := counts.Limits[signalbox.LimitWork]; n >= limit {
@@ -218,7 +216,7 @@ func (r *refresh) checkQueues(c *checker) {
 	}
 }
 
-// checkPause notes a pause; one that ends by itself needs no note.
+// checkPause adds a note for a pause, unless it ends automatically.
 func (c *checker) checkPause(p signalbox.Pause) {
 	if p.UntilMS != 0 {
 		return
@@ -236,8 +234,8 @@ func (c *checker) checkPause(p signalbox.Pause) {
 	c.add(f)
 }
 
-// checkUnserved checks that an agent that is up serves a queue; first is the first task
-// in it that is not parked.
+// checkUnserved checks that an agent that is up serves a queue. first is the first task in
+// the queue that is not parked.
 func (r *refresh) checkUnserved(c *checker, queue string, first *signalbox.Task) {
 	if signalbox.IsExecutor(queue+"@") || r.now.Sub(first.CreatedAt) < unservedAfter {
 		return

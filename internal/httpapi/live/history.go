@@ -14,8 +14,7 @@ const (
 	pressureKept  = 30 * time.Minute // how long a sample is kept
 )
 
-// pressureLog samples the load. The samples are in memory only and start empty
-// with the process.
+// pressureLog samples the load. The samples are only in memory and start empty.
 type pressureLog struct {
 	samples []api.Pressure // oldest first; replaced, never changed in place: states share it
 }
@@ -27,7 +26,7 @@ func (p *pressureLog) sample(t *api.Totals, now time.Time) []api.Pressure {
 		if age >= 0 && age < pressureEvery {
 			return p.samples
 		}
-		if age < 0 { // the clock went back
+		if age < 0 { // the clock was set back
 			p.samples = nil
 		}
 	}
@@ -46,25 +45,24 @@ const (
 	// seedRows and seedTime limit how much history the first refresh reads.
 	seedRows = 20_000
 	seedTime = 500 * time.Millisecond
-	// seedOverlap is how long before the first refresh a task may have ended whose
+	// seedOverlap is how long before the first refresh a task may have ended if its
 	// journal entry comes after it: the end time is set before the commit.
 	seedOverlap = 30 * time.Second
 )
 
-// tally counts the tasks that ended in the last 24 hours, tool calls apart, in
-// buckets of a minute. It follows the journal, which covers all directors; what
-// ended before the first refresh comes from the history, within seedRows and
-// seedTime.
+// tally counts the tasks that ended in the last 24 hours, without tool calls, in
+// buckets of a minute. It follows the journal, which covers all directors. Tasks that
+// ended before the first refresh come from the history, within seedRows and seedTime.
 type tally struct {
 	minutes [tallyMinutes]minute // a ring, by minute number modulo its length
 	seeded  map[string]time.Time // end times of the tasks counted by seed within seedOverlap, by id
-	// completeSince is from when on all tasks are counted; zero: for 24 hours.
+	// completeSince is the time since which all tasks are counted; zero: 24 hours.
 	completeSince time.Time
-	lastSeq       int64 // of the newest journal entry that was counted
+	lastSeq       int64 // newest counted journal entry
 }
 
 type minute struct {
-	number       int64 // since 1970
+	number       int64 // minutes since 1970
 	done, failed int
 }
 
@@ -85,8 +83,8 @@ func (t *tally) add(state signalbox.State, at time.Time) {
 	}
 }
 
-// addEntry counts a journal entry that ends a task. Entries that were counted
-// already, by an earlier refresh that failed, are skipped.
+// addEntry counts a journal entry that ends a task. It skips entries that an earlier,
+// failed refresh has counted already.
 func (t *tally) addEntry(e *signalbox.Entry) {
 	if e.Seq <= t.lastSeq {
 		return
@@ -102,10 +100,10 @@ func (t *tally) addEntry(e *signalbox.Entry) {
 	t.add(e.State, e.At)
 }
 
-// seed starts the tally and the failures with the history. lastSeq is the newest journal
-// entry of the snapshot that the refresh works on.
+// seed initializes the tally and the failures from the history. lastSeq is the newest journal
+// entry of the refresh's snapshot.
 func (r *refresh) seed(lastSeq int64) error {
-	var ended []signalbox.Task // that the failures need
+	var ended []signalbox.Task // for the failures
 	read := r.cfg.Engine.Read()
 	err := r.tally.seed(r.ctx, read, r.now, lastSeq, func(t *signalbox.Task) {
 		if t.SourceJob != "" || t.Cause != "" && r.now.Sub(t.EndedAt) < failuresKept || t.RetryOf != "" {
@@ -119,7 +117,7 @@ func (r *refresh) seed(lastSeq int64) error {
 	return r.failures.seed(r.ctx, read, ended, r.snapshot.InFlight, r.now)
 }
 
-// seed starts the tally with the history, and hands each task on.
+// seed initializes the tally from the history, and passes each task to then.
 func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, lastSeq int64, then func(*signalbox.Task)) error {
 	*t = tally{seeded: map[string]time.Time{}, lastSeq: lastSeq}
 	q := store.HistoryQuery{Since: now.Add(-tallyMinutes * time.Minute), Limit: 1000}
@@ -154,7 +152,7 @@ func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, last
 	}
 }
 
-// addTo sets the figures of the 24 hours before now.
+// addTo sets the counts of the 24 hours before now.
 func (t *tally) addTo(out *api.Totals, now time.Time) {
 	for id, at := range t.seeded {
 		if now.Sub(at) > 2*seedOverlap {
@@ -173,18 +171,18 @@ func (t *tally) addTo(out *api.Totals, now time.Time) {
 	}
 }
 
-// journalChanges is what the journal entries between two snapshots name.
+// journalChanges is what has changed according to the journal between two snapshots.
 type journalChanges struct {
 	collectTasks  bool            // false: taskIDs stays empty, entries only go into the tally
 	taskIDs       []string        // tasks that changed, in the order of their first entry
 	seenTasks     map[string]bool // the ids in taskIDs
 	ended         []string        // tasks whose end matters to the failures
-	schedules     map[string]bool // that fired or changed, by name
-	agents        map[string]bool // named by entries that belong to no task
+	schedules     map[string]bool // schedules that fired or changed, by name
+	agents        map[string]bool // agents in entries that belong to no task
 	agentsChanged bool            // an agent was added, changed or removed
 	accounts      bool            // an account changed
-	parked        bool            // other tasks may be parked
-	landings      bool            // others may stand
+	parked        bool            // the set of parked tasks may have changed
+	landings      bool            // the set of landings may have changed
 	incomplete    bool            // entries are missing, or more than maxChangedTasks tasks changed
 }
 
@@ -193,8 +191,8 @@ const (
 	journalBatch    = 1000 // entries read at once
 )
 
-// readJournal adds the entries after seq after, up to and including to, to the
-// tally and to the changes.
+// readJournal adds the entries after seq after, up to and including seq to, to the tally
+// and to the changes.
 func (b *builder) readJournal(ctx context.Context, after, to int64, into *journalChanges) error {
 	for after < to {
 		entries, err := b.cfg.Engine.Read().Journal(ctx, after, journalBatch)

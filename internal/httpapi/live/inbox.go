@@ -8,9 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// inbox collects what the next refresh has to rebuild. It also remembers times
-// that no row of the store holds: when tasks were cancelled and when agents
-// became idle.
+// inbox collects what the next refresh must rebuild. It also remembers times that the
+// store does not have: when tasks were cancelled, and when agents became idle.
 type inbox struct {
 	engine *engine.Engine
 	wake   chan struct{} // gets a value when an agent or a tool call changed; capacity 1
@@ -45,7 +44,7 @@ func (b *inbox) agentChanged(name string) {
 	notify(b.wake)
 }
 
-// take returns what was collected since the last call.
+// take returns what was collected since its last call.
 func (b *inbox) take() (rebuildAll, agentsChanged bool, dirtyAgents map[string]struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +53,8 @@ func (b *inbox) take() (rebuildAll, agentsChanged bool, dirtyAgents map[string]s
 	return rebuildAll, agentsChanged, dirtyAgents
 }
 
-// applied records a durable change, as far as a refresh cannot find it by
-// comparing snapshots of the store.
+// applied records a durable change, if a refresh cannot find it by comparing snapshots of
+// the store.
 func (b *inbox) applied(a *engine.Applied) {
 	t := &a.Task
 	b.mu.Lock()
@@ -63,7 +62,7 @@ func (b *inbox) applied(a *engine.Applied) {
 	switch {
 	case a.Kind == signalbox.EventAgentAdded || a.Kind == signalbox.EventAgentRemoved:
 		b.agentsChanged = true
-	case a.Kind == signalbox.EventRelease && t.ID == "": // the whole agent was released: it may be offered tasks again
+	case a.Kind == signalbox.EventRelease && t.ID == "": // the agent was released and may be offered tasks again
 		b.dirtyAgents[t.Agent] = struct{}{}
 	case a.Kind == signalbox.EventCancel && t.State.InFlight():
 		if _, known := b.cancelled[t.ID]; !known {
@@ -81,13 +80,13 @@ func (b *inbox) applied(a *engine.Applied) {
 	}
 }
 
-// cancelledAt is when a task in flight was cancelled. A cancel that was not
-// observed, such as one before this process started, counts from now on.
-// inFlight is the number of tasks in flight; it bounds what is remembered.
+// cancelledAt is when a task in flight was cancelled. A cancel that was not observed, such
+// as one before this process started, counts from now. inFlight is the number of tasks in
+// flight; it limits what is remembered.
 func (b *inbox) cancelledAt(id string, inFlight int) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.cancelled) > 2*inFlight+100 { // tasks that other directors ended stay in the map
+	if len(b.cancelled) > 2*inFlight+100 { // tasks ended by other directors stay in the map
 		clear(b.cancelled)
 	}
 	at, known := b.cancelled[id]

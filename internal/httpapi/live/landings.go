@@ -11,17 +11,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// landingsMaxAge is after how long landings that stand are read again: no event says that one was
+// landingsMaxAge is after how long unchanged landings are read again: no event says that one was
 // pruned.
 const landingsMaxAge = 30 * time.Second
 
-// landingState is what the last refresh knew of work that a person has to land.
+// landingState is the landings that need a person, as of the last refresh.
 type landingState struct {
 	stand  []signalbox.Task
 	readAt time.Time // by the engine's clock
 }
 
-// readLandings reads which landings need a person, where that may have changed.
+// readLandings reads which landings need a person, if that may have changed.
 func (r *refresh) readLandings(changes *journalChanges, fresh bool) error {
 	s := &r.landings
 	if !fresh && !changes.incomplete && !changes.landings && (len(s.stand) == 0 || r.now.Sub(s.readAt) < landingsMaxAge) {
@@ -35,7 +35,7 @@ func (r *refresh) readLandings(changes *journalChanges, fresh bool) error {
 	return nil
 }
 
-// checkLandings adds what did not land and needs a person.
+// checkLandings adds a finding for each landing that needs a person.
 func (r *refresh) checkLandings(c *checker) {
 	for i := range r.landings.stand {
 		t := &r.landings.stand[i]

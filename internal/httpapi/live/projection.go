@@ -1,11 +1,11 @@
 // Package live is the live view of a director: its agents, queues, tasks and
 // totals, and what needs a person, as GET /api/live streams them.
 //
-// A Projection holds the view as entities, each with its JSON. The engine says
-// what may have changed; a refresh reads the store, rebuilds the entities that
-// differ and appends one delta, numbered by revision. Readers get a snapshot and
-// then the deltas. One that reconnects gets the deltas that it missed, or a new
-// snapshot if these are no longer kept.
+// A Projection holds the view as entities, each with its JSON. The engine reports what
+// may have changed. A refresh reads the store, rebuilds the entities that differ and
+// appends one delta, numbered by revision. Readers get a snapshot and then the deltas.
+// A reader that reconnects gets the deltas that it missed, or a new snapshot if these
+// are no longer kept.
 package live
 
 import (
@@ -26,44 +26,44 @@ import (
 )
 
 const (
-	// refreshEvery is the least time between two refreshes for readers: an entity
+	// refreshEvery is the minimum time between two refreshes for readers: an entity
 	// changes at most five times a second.
 	refreshEvery = 200 * time.Millisecond
-	// refreshAtLeast is the most time between two refreshes while there are readers:
+	// refreshAtLeast is the maximum time between two refreshes while there are readers:
 	// only a refresh shows whether the store still answers.
 	refreshAtLeast = 900 * time.Millisecond
-	// refreshPauseFactor is how many times as long as a refresh took the time to the
-	// next one is at least, counted from its begin: one with a large store takes a
-	// fifth of a core at most.
+	// refreshPauseFactor limits the load of refreshes: the time from the start of one to
+	// the next is at least this multiple of its duration, so that refreshes of a large
+	// store take at most a fifth of a core.
 	refreshPauseFactor = 5
 	refreshTimeout     = 5 * time.Second
 	defaultIdleRefresh = 10 * time.Second
-	// keepDeltasFor is for how long after the last reader has gone refreshes still
-	// make deltas, so that it can reconnect.
+	// keepDeltasFor is how long refreshes still make deltas after the last reader has
+	// gone, so that it can reconnect.
 	keepDeltasFor = time.Minute
-	// staleAfter is the age from which the last refresh no longer counts as current.
+	// staleAfter is the age at which the last refresh no longer counts as current.
 	staleAfter = 2500 * time.Millisecond
 
-	maxDeltas     = 512     // kept for readers that reconnect
-	maxDeltaBytes = 8 << 20 // of their frames together
+	maxDeltas     = 512     // deltas kept for readers that reconnect
+	maxDeltaBytes = 8 << 20 // total size of their frames
 )
 
-// Config is what the live view is made of. Fields are required unless they say
+// Config has the dependencies of the live view. Fields are required unless they say
 // otherwise.
 type Config struct {
 	Engine    *engine.Engine
 	Tools     Tools     // nil: no tools
 	Schedules Schedules // nil: no schedules
-	// HeartbeatInterval is the interval of the agents' heartbeats. An agent that
-	// runs a task and is silent for three intervals is a finding.
+	// HeartbeatInterval returns the interval of the agents' heartbeats. An agent that
+	// runs a task and sends nothing for three intervals is a finding.
 	HeartbeatInterval func() time.Duration
 	// Terminals returns the open terminals of an agent.
 	Terminals func(agent string) []api.AgentTerminal
 	Streams   *httpio.Streams // counts the readers among all streams of the server
 	Log       *slog.Logger
 	Life      context.Context // ends when the director stops; streams end with it
-	// IdleRefresh is the interval of refreshes while there are no readers: samples
-	// of the load are taken then, too. 0: 10 s.
+	// IdleRefresh is the interval of refreshes without readers, which also sample the
+	// load. 0: 10 s.
 	IdleRefresh time.Duration
 }
 
@@ -71,8 +71,8 @@ type Config struct {
 type Tools interface {
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
-	// OnCall registers f to be called when a call of this director starts to wait,
-	// gets its slot or gives it back. f must be quick.
+	// OnCall registers f, which is called when a call of this director starts to wait,
+	// gets its slot or releases it. f must be fast.
 	OnCall(f func())
 }
 
@@ -81,7 +81,7 @@ type Schedules interface {
 	All(ctx context.Context) ([]signalbox.Schedule, error)
 	// Get finds a schedule by id or name.
 	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
-	// Due is when a schedule fires next; zero: never.
+	// Due returns when a schedule fires next; zero: never.
 	Due(s signalbox.Schedule) time.Time
 }
 
@@ -89,7 +89,7 @@ type Schedules interface {
 // concurrently.
 type Projection struct {
 	cfg   *Config
-	epoch string // random, so that revisions of another process are not mistaken for its own
+	epoch string // random: distinguishes revisions of different processes
 	inbox inbox
 
 	refreshMu sync.Mutex // held during a refresh; locked before mu
@@ -97,17 +97,17 @@ type Projection struct {
 
 	mu          sync.Mutex // guards the fields below
 	readers     map[chan struct{}]struct{}
-	lastLeftAt  time.Time          // when the last reader left
+	lastLeftAt  time.Time          // when the last reader disconnected
 	stop        context.CancelFunc // stops the refresh loop; nil while there are no readers
 	idleTimer   *time.Timer        // for refreshes without readers; nil before the first refresh
 	state       *state             // nil before the first refresh
-	refreshedAt time.Time          // by the wall clock, when the last successful refresh began
-	notifiedAt  time.Time          // refreshedAt when the readers were notified last
+	refreshedAt time.Time          // start of the last successful refresh, by the wall clock
+	notifiedAt  time.Time          // refreshedAt at the last notification of the readers
 	lastErr     error              // of the newest refresh; nil if it succeeded
 	revision    int64
 	deltas      []*delta // oldest first; the last one leads to revision, without gaps
 	deltaBytes  int      // the sum of their frames
-	full        []byte   // the snapshot event for readers without limits; nil: none made yet
+	full        []byte   // the snapshot event for readers without limits; nil: not made yet
 	fullAt      int64    // the revision of full
 
 	// entities are the current ones by key. They are changed with refreshMu and mu
@@ -115,7 +115,7 @@ type Projection struct {
 	entities map[string]*entity
 }
 
-// New returns a projection. It does nothing until it is read first.
+// New returns a projection. It does nothing until its first use.
 func New(cfg Config) *Projection {
 	p := &Projection{}
 	cfg.IdleRefresh = cmp.Or(cfg.IdleRefresh, defaultIdleRefresh)
@@ -136,8 +136,8 @@ func (p *Projection) Readers() int {
 	return len(p.readers)
 }
 
-// subscribe adds a reader, and starts the refresh loop for the first one. wake gets
-// a value after a change, and after a while without any; one value may stand for
+// subscribe adds a reader, and starts the refresh loop for the first one. wake gets a
+// value after a change, and after a while without changes. One value may stand for
 // several changes.
 func (p *Projection) subscribe() (wake <-chan struct{}, unsubscribe func()) {
 	c := make(chan struct{}, 1)
@@ -161,7 +161,7 @@ func (p *Projection) subscribe() (wake <-chan struct{}, unsubscribe func()) {
 	}
 }
 
-// run refreshes until ctx ends: when the journal grew, when the inbox was woken, and
+// run refreshes until ctx ends: when the journal has grown, when the inbox wakes it, and
 // after maxPause at the latest.
 func (p *Projection) run(ctx context.Context) {
 	journal, stop := p.cfg.Engine.WatchJournal()
@@ -193,9 +193,9 @@ func (p *Projection) run(ctx context.Context) {
 	}
 }
 
-// maxPause is the most time from the begin of a refresh to the next one. Nothing
-// announces what other directors do in a shared tool queue, so that it is short
-// while one is in use.
+// maxPause is the maximum time from the start of a refresh to the next one. It is short
+// while a shared tool queue is in use, because nothing announces what other directors do
+// in it.
 func (p *Projection) maxPause() time.Duration {
 	p.refreshMu.Lock()
 	defer p.refreshMu.Unlock()
@@ -251,13 +251,13 @@ func (p *Projection) Refresh(ctx context.Context) error {
 	switch {
 	case !r.delta.empty():
 		p.add(&r.delta)
-	case begin.Sub(p.notifiedAt) >= refreshAtLeast: // a beat is due: readers send it now instead of waking up again
+	case begin.Sub(p.notifiedAt) >= refreshAtLeast: // a beat is due: readers send it now and need not wake up again
 		p.notifyReaders()
 	}
 	return nil
 }
 
-// startIdleTimer starts the refreshes without readers, once; the caller holds mu.
+// startIdleTimer starts the refreshes without readers, once. The caller holds mu.
 func (p *Projection) startIdleTimer() {
 	if p.idleTimer != nil || p.cfg.Life.Err() != nil {
 		return
@@ -279,7 +279,7 @@ func (p *Projection) startIdleTimer() {
 	context.AfterFunc(p.cfg.Life, func() { p.idleTimer.Stop() })
 }
 
-// reset begins a revision without a delta, so that all readers get the whole view.
+// reset starts a revision without a delta, so that all readers get the whole view.
 // The caller holds mu.
 func (p *Projection) reset() {
 	p.revision++
@@ -287,8 +287,8 @@ func (p *Projection) reset() {
 	p.notifyReaders()
 }
 
-// add appends a delta as the next revision and drops the oldest ones beyond the
-// limits; the caller holds mu.
+// add appends a delta as the next revision, and drops the oldest ones beyond the limits.
+// The caller holds mu.
 func (p *Projection) add(d *delta) {
 	p.revision++
 	d.epoch, d.revision = p.epoch, p.revision
@@ -311,7 +311,7 @@ func (p *Projection) add(d *delta) {
 	p.notifyReaders()
 }
 
-// notifyReaders wakes all readers; the caller holds mu.
+// notifyReaders wakes all readers. The caller holds mu.
 func (p *Projection) notifyReaders() {
 	p.notifiedAt = p.refreshedAt
 	for c := range p.readers {
@@ -335,8 +335,8 @@ func drain(c <-chan struct{}) {
 	}
 }
 
-// fail records a failed refresh. The first one after a success is logged, and
-// readers get its verdict.
+// fail records a failed refresh. It logs the first one after a success, and readers get its
+// verdict.
 func (p *Projection) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil && ctx.Err() != context.DeadlineExceeded {
 		return // the caller cancelled the refresh
@@ -348,15 +348,15 @@ func (p *Projection) fail(ctx context.Context, err error) {
 	if !first {
 		return
 	}
-	p.cfg.Log.Error("the state could not be read for those who watch", "error", err)
+	p.cfg.Log.Error("the state for the live view could not be read", "error", err)
 	if p.state != nil {
 		down := storeDown(p.state.at)
 		p.add(&delta{at: p.state.at, health: &down})
 	}
 }
 
-// lastRefresh is the time of the view, by the engine's clock, and whether the view
-// is current: the last refresh succeeded, and less than staleAfter ago.
+// lastRefresh returns the time of the view, by the engine's clock, and whether the view is
+// current: the last refresh succeeded, and is younger than staleAfter.
 func (p *Projection) lastRefresh() (at time.Time, current bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -375,8 +375,8 @@ func (p *Projection) deltasAfter(revision int64) (deltas []*delta, ok bool) {
 	return append([]*delta(nil), p.deltas[revision-first:]...), true
 }
 
-// snapshot returns the whole view as an event with that name, with what a caller may
-// see of it, and the revision of the view.
+// snapshot returns the whole view, as far as a caller may see it, as an event with that
+// name, and the revision of the view.
 func (p *Projection) snapshot(event string, who signalbox.Principal) (frame []byte, revision int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -397,14 +397,14 @@ func (p *Projection) snapshot(event string, who signalbox.Principal) (frame []by
 	return frame, p.revision, err
 }
 
-// verdict is the verdict of the last refresh that succeeded, for a caller.
+// verdict is the verdict of the last successful refresh, for a caller.
 func (p *Projection) verdict(who signalbox.Principal) api.Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.health.verdict(who)
 }
 
-// Task is a task as readers see it; nil if it is neither in flight nor among the
+// Task is the form of a task in the view; nil if it is neither in flight nor among the
 // first of its queue.
 func (p *Projection) Task(t *signalbox.Task) *api.LiveTask {
 	p.mu.Lock()

@@ -22,16 +22,17 @@ const (
 	eventBeat     = "beat"
 )
 
-// beatEvery is after how long without an event a reader gets a beat: a little
-// less than the second that api.Live promises.
+// beatEvery is the time without events after which a reader gets a beat: a little less
+// than the second that api.Live promises.
 const beatEvery = 950 * time.Millisecond
 
-// maxWrite is the size in bytes, exceeded by at most one delta, of what is written
-// to a reader at once. A slow reader costs no more memory than that.
+// maxWrite is the size in bytes, exceeded by at most one delta, of one write to a reader.
+// A slow reader costs no more memory than that.
 const maxWrite = 64 << 10
 
-// Serve serves GET /api/live with what the principal may see, until the reader or
-// the director goes. It returns an error only if the stream could not begin.
+// Serve serves GET /api/live with what the principal may see, until the reader
+// disconnects or the director stops. It returns an error only if the stream could not
+// start.
 func (p *Projection) Serve(w http.ResponseWriter, r *http.Request, who signalbox.Principal) error {
 	after, err := parseEventID(r)
 	if err != nil {
@@ -65,7 +66,7 @@ type eventID struct {
 
 func (id eventID) String() string { return id.epoch + "." + strconv.FormatInt(id.revision, 10) }
 
-// parseEventID is the id of the last event that a reconnecting reader got, from the
+// parseEventID returns the id of the last event that a reconnecting reader got, from the
 // header Last-Event-ID or the parameter after; zero for a new reader.
 func parseEventID(r *http.Request) (eventID, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
@@ -88,11 +89,11 @@ type reader struct {
 	projection *Projection
 	stream     *httpio.Stream
 	who        signalbox.Principal
-	revision   int64 // that the reader has
+	revision   int64 // revision that the reader has
 }
 
-// start sends a new reader a snapshot, and a reconnecting one what it missed since
-// its last event.
+// start sends a new reader a snapshot, and a reconnecting reader the deltas since its last
+// event.
 func (r *reader) start(after eventID) error {
 	if after.epoch == "" {
 		return r.sendFull(eventSnapshot)
@@ -116,9 +117,9 @@ func (r *reader) start(after eventID) error {
 // epoch is the epoch of the events for this reader.
 func (r *reader) epoch() string { return epochFor(r.projection.epoch, r.who) }
 
-// epochFor derives the epoch of the events for a principal from that of the
-// projection. A limited principal has its own, which changes with its rights, so
-// that nobody resumes from events of other readers or rights.
+// epochFor derives the epoch of the events for a principal from that of the projection. A
+// limited principal has an epoch of its own, which changes with its rights, so that a
+// reader cannot resume from events of other readers or other rights.
 func epochFor(epoch string, who signalbox.Principal) string {
 	if !who.Limited() {
 		return epoch
@@ -165,8 +166,8 @@ func (r *reader) follow(ctx context.Context, wake, stopping <-chan struct{}) {
 	}
 }
 
-// sendDeltas sends deltas that the reader does not have, each as an event of its
-// own, up to maxWrite; or the whole view if some of them are no longer kept.
+// sendDeltas sends the deltas that the reader does not have, each as an event, up to
+// maxWrite; or the whole view if some of them are no longer kept.
 func (r *reader) sendDeltas() (sent bool, err error) {
 	deltas, ok := r.projection.deltasAfter(r.revision)
 	if !ok {
@@ -192,8 +193,8 @@ func (r *reader) sendDeltas() (sent bool, err error) {
 	return true, r.stream.Write(out)
 }
 
-// beat says that nothing has changed. If the view is stale, because the store does
-// not answer, it sends only a comment that keeps the connection alive.
+// beat tells the reader that nothing has changed. If the view is stale because the store
+// does not answer, it sends only a comment that keeps the connection alive.
 func (r *reader) beat() error {
 	at, current := r.projection.lastRefresh()
 	if !current {

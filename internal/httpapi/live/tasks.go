@@ -13,7 +13,7 @@ import (
 
 func taskKey(id string) string { return "task:" + id }
 
-// liveTask is a task in flight as readers see it. live is its agent.
+// liveTask is the form of a task in flight in the view. live is its agent.
 func (r *refresh) liveTask(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
 	row := view.LiveTask(t)
 	if t.CancelRequested || t.State == signalbox.Cancelling {
@@ -31,7 +31,7 @@ func (r *refresh) liveTask(t *signalbox.Task, live engine.LiveAgent) api.LiveTas
 	return row
 }
 
-// printedAt is when a task printed something last; zero: not yet, or not known.
+// printedAt is when a task last printed something; zero: not yet, or unknown.
 func printedAt(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 	switch {
 	case signalbox.IsExecutor(t.Agent):
@@ -42,7 +42,7 @@ func printedAt(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 	return live.LastProgress
 }
 
-// line is the first tasks of a queue, with their owners.
+// line returns the first tasks of a queue, with their owners.
 func (r *refresh) line(queue string) (line []api.LiveTask, owners []string) {
 	line = []api.LiveTask{} // not null in JSON
 	for i := range r.snapshot.Heads[queue] {
@@ -55,7 +55,7 @@ func (r *refresh) line(queue string) (line []api.LiveTask, owners []string) {
 	return line, owners
 }
 
-// sameETAs reports whether the first tasks of a queue have the ETAs that are shown.
+// sameETAs reports whether the first tasks of a queue still have the shown ETAs.
 func (r *refresh) sameETAs(queue string, head []signalbox.Task) bool {
 	for i := range head {
 		shown := r.shownTask(&head[i])
@@ -70,8 +70,8 @@ func (r *refresh) sameETAs(queue string, head []signalbox.Task) bool {
 	return true
 }
 
-// shownTask is a task as readers see it; nil if it is neither in flight nor among
-// the first of its queue.
+// shownTask is the form of a task in the view; nil if it is neither in flight nor among the
+// first of its queue.
 func (b *builder) shownTask(t *signalbox.Task) *api.LiveTask {
 	if e := b.entities[taskKey(t.ID)]; e != nil {
 		return e.task
@@ -109,9 +109,8 @@ func roundETA(eta *engine.ETA) *api.ETA {
 	return view.ETA(&rounded)
 }
 
-// addUntracked adds to the delta what the journal says has changed but is no
-// entity: schedules, and tasks that have ended or wait behind the first of their
-// queue.
+// addUntracked adds changes in the journal to the delta that concern no entity: schedules,
+// and tasks that have ended or wait behind the first of their queue.
 func (r *refresh) addUntracked(changes *journalChanges) error {
 	if len(changes.schedules) > 0 {
 		r.schedules.dirty = true

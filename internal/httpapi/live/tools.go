@@ -9,14 +9,14 @@ import (
 
 func capacityKey(name string) string { return "capacity:" + name }
 
-// sharedInUse reports whether a tool queue that directors share was in use at the
+// sharedInUse reports whether a tool queue that several directors share was in use at the
 // last refresh.
 func (b *builder) sharedInUse() bool {
 	return slices.ContainsFunc(b.toolQueues, func(q toolqueue.Status) bool { return q.Shared && len(q.Holders)+len(q.Waiters) > 0 })
 }
 
-// compareTools rebuilds the tool queues that differ from the last refresh, or all
-// of them, and marks the tasks dirty whose calls differ.
+// compareTools rebuilds the tool queues that differ from the last refresh, or all of them,
+// and marks tasks dirty whose calls differ.
 func (r *refresh) compareTools(all bool) {
 	if r.cfg.Tools == nil {
 		return
@@ -56,8 +56,8 @@ func sameClosed(a, b *toolqueue.Status) bool {
 	return closedA == closedB && keysA == keysB
 }
 
-// callsIn returns the call of each task that holds a slot of a tool queue or waits
-// for one, by task id.
+// callsIn returns the call of each task that holds or waits for a slot of a tool queue, by
+// task id.
 func callsIn(queues []toolqueue.Status) map[string]api.LiveCall {
 	calls := map[string]api.LiveCall{}
 	for i := range queues {
@@ -68,7 +68,7 @@ func callsIn(queues []toolqueue.Status) map[string]api.LiveCall {
 			}
 		}
 	}
-	for i := range queues { // if a task has several calls, show one that waits
+	for i := range queues { // if a task has several calls, a waiting one is shown
 		q := &queues[i]
 		for _, w := range q.Waiters {
 			if w.Execution != "" && !calls[w.Execution].Waiting {

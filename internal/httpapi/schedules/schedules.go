@@ -17,36 +17,34 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// Scheduler is the scheduler as the director asks it; *schedule.Scheduler does.
-// ref is an id or a name; what does not exist is CodeNotFound, and what comes
-// from the configuration is not changed here (CodeConflict), but for
-// SetEnabled and Trigger.
+// Scheduler is the part of the scheduler that the handlers need; *schedule.Scheduler
+// implements it. ref is an id or a name. Unknown schedules are CodeNotFound. Schedules
+// from the configuration cannot be changed here (CodeConflict), except with SetEnabled
+// and Trigger.
 type Scheduler interface {
 	// All lists the schedules by name.
 	All(ctx context.Context) ([]signalbox.Schedule, error)
 	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
-	// Add stores a new schedule, whose ID and times are made here. Errors name
-	// the field.
+	// Add stores a new schedule and sets its ID and times. Errors name the field.
 	Add(ctx context.Context, s signalbox.Schedule, by string) (signalbox.Schedule, error)
-	// Edit stores what a person can change of s by its ID.
+	// Edit stores the fields of s that people can change, by its ID.
 	Edit(ctx context.Context, s signalbox.Schedule, by string) (signalbox.Schedule, error)
 	Remove(ctx context.Context, ref, by string) error
 	SetEnabled(ctx context.Context, ref string, on bool, by string) (signalbox.Schedule, error)
-	// Trigger fires a schedule now. It returns when the firing is decided, or
-	// held; CodeConflict while a firing of it is open.
+	// Trigger fires a schedule now. It returns when the firing is decided or held. It
+	// returns CodeConflict while another firing of the schedule is open.
 	Trigger(ctx context.Context, ref, by string) (signalbox.ScheduleRun, error)
 	// Runs lists the newest firings of a schedule, at most limit.
 	Runs(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error)
-	// Next returns the instants of a schedule at which it will fire, n at most:
-	// none while it is disabled. Due is its next instant, which lies in the
-	// past where nobody fired it.
+	// Next returns the next times of a schedule, at most n: none while it is
+	// disabled. Due is its next time, which is in the past if it was missed.
 	Next(s signalbox.Schedule, n int) []time.Time
 	Due(s signalbox.Schedule) time.Time
-	// Zone is the time zone of schedules that name none.
+	// Zone is the time zone of schedules without one.
 	Zone() string
 }
 
-// Bounds of what is shown of schedules.
+// Limits for what is shown of schedules.
 const (
 	maxOutcomes       = 20 // of one schedule
 	defaultExecutions = 20
@@ -54,14 +52,14 @@ const (
 	defaultInstants   = 3
 )
 
-// Handlers answer for schedules and their firings.
+// Handlers has the handlers for schedules and their firings.
 type Handlers struct {
 	Scheduler Scheduler // nil: this director runs no scheduler
 	Engine    *engine.Engine
 	Audit     *access.AuditLog
 }
 
-// required is the scheduler of this director, if it has one.
+// required returns the scheduler of this director, or an error if it has none.
 func (h *Handlers) required() (Scheduler, error) {
 	if h.Scheduler == nil {
 		return nil, httpio.Refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
@@ -69,8 +67,8 @@ func (h *Handlers) required() (Scheduler, error) {
 	return h.Scheduler, nil
 }
 
-// seesSchedule reports whether a caller may know of a schedule: its tasks are
-// its owner's, and go into the queue that it names.
+// seesSchedule reports whether a caller may see a schedule: its tasks belong to its owner,
+// and go into the queue of its agent.
 func seesSchedule(who signalbox.Principal, s *signalbox.Schedule) bool {
 	return who.Sees(s.Owner, scheduleQueue(s), "")
 }
@@ -85,8 +83,8 @@ func scheduleQueue(s *signalbox.Schedule) string {
 	return signalbox.QueueWork
 }
 
-// scheduleOf finds the schedule that a path names. One that the caller may not
-// know of is answered as if it were not there.
+// scheduleOf returns the schedule in the path. A schedule that the caller may not see is
+// answered as if it did not exist.
 func (h *Handlers) scheduleOf(r *http.Request) (Scheduler, signalbox.Schedule, error) {
 	all, err := h.required()
 	if err != nil {
@@ -94,7 +92,7 @@ func (h *Handlers) scheduleOf(r *http.Request) (Scheduler, signalbox.Schedule, e
 	}
 	ref := r.PathValue("id")
 	unknown := httpio.Refuse(signalbox.CodeNotFound, "signalbox schedules lists them, as GET /api/schedules does", "there is no schedule %q", httpio.Clip(ref))
-	if !signalbox.ValidName(ref) { // ids are names too
+	if !signalbox.ValidName(ref) { // ids are also valid names
 		return nil, signalbox.Schedule{}, unknown
 	}
 	s, err := all.Get(r.Context(), ref)
@@ -136,7 +134,7 @@ func (h *Handlers) List(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// scheduleQuery says which schedules are wanted.
+// scheduleQuery has the filters of List.
 type scheduleQuery struct {
 	agent, name, after, enabled string
 	outcomes, limit             int
@@ -210,7 +208,7 @@ func (h *Handlers) CheckCron(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// scheduleZone is the time zone of schedules that name none.
+// scheduleZone is the time zone of schedules without one.
 func (h *Handlers) scheduleZone() string {
 	if h.Scheduler == nil {
 		return "UTC"
@@ -218,8 +216,7 @@ func (h *Handlers) scheduleZone() string {
 	return cmp.Or(h.Scheduler.Zone(), "UTC")
 }
 
-// Counts is the scheduler block of GET /status; nil where none runs
-// here.
+// Counts is the scheduler block of GET /status; nil if no scheduler runs here.
 func (h *Handlers) Counts(ctx context.Context) (*api.SchedulerCounts, error) {
 	if h.Scheduler == nil {
 		return nil, nil
@@ -246,10 +243,10 @@ func (h *Handlers) Counts(ctx context.Context) (*api.SchedulerCounts, error) {
 	return c, nil
 }
 
-// nextRuns is how many instants of a schedule are shown.
+// nextRuns is how many of the next times of a schedule are shown.
 const nextRuns = 3
 
-// scheduleView is a schedule as the API shows it, with its newest firings.
+// scheduleView is the API form of a schedule, with its newest firings.
 func (h *Handlers) scheduleView(ctx context.Context, all Scheduler, s signalbox.Schedule, outcomes int) (api.Schedule, error) {
 	v := api.Schedule{
 		ID: s.ID, Name: s.Name, Description: s.Description, CronExpression: s.Cron, Words: wordsOf(s.Cron),
@@ -281,8 +278,8 @@ func (h *Handlers) scheduleView(ctx context.Context, all Scheduler, s signalbox.
 	return v, err
 }
 
-// wordsOf says an expression in plain words. One that is stored was parsed
-// before; of one that a later version no longer takes there is nothing to say.
+// wordsOf describes an expression in words. It returns "" for a stored expression that this
+// version no longer accepts.
 func wordsOf(expression string) string {
 	expr, err := cron.Parse(expression)
 	if err != nil {
@@ -291,7 +288,7 @@ func wordsOf(expression string) string {
 	return expr.Describe()
 }
 
-// executionViews are the newest firings of a schedule, newest first.
+// executionViews returns the newest firings of a schedule, newest first.
 func (h *Handlers) executionViews(ctx context.Context, all Scheduler, id string, limit int) ([]api.ScheduleExecution, error) {
 	runs, err := all.Runs(ctx, id, limit)
 	if err != nil {
@@ -316,20 +313,20 @@ func (h *Handlers) executionView(ctx context.Context, run *signalbox.ScheduleRun
 	return v, err
 }
 
-// What a firing is that made no task, and one whose task nobody knows any more.
+// The status of a firing that made no task, and of one whose task is unknown by now.
 const (
 	ExecutionSkipped = "skipped"
 	ExecutionEnded   = "ended"
 )
 
-// executionStatus says how a firing goes: its task says so itself.
+// executionStatus is the status of a firing, which is that of its task.
 func (h *Handlers) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
 	switch {
 	case run.Status.Open():
 		return string(run.Status), nil
 	case run.Status.Failed():
 		return string(signalbox.Failed), nil
-	case run.Status != signalbox.RunQueued: // as the schedule wants it
+	case run.Status != signalbox.RunQueued: // skipped by a policy of the schedule
 		return ExecutionSkipped, nil
 	}
 	t, err := h.Engine.Read().Task(ctx, run.QueueID)

@@ -43,8 +43,8 @@ func (h *Handlers) Create(w http.ResponseWriter, r *http.Request) error {
 	return h.answerSchedule(w, r, http.StatusCreated, all, s)
 }
 
-// mayAimAt refuses a schedule for an agent that the caller may not use, and one
-// for any agent to a caller that may use some only.
+// mayAimAt refuses a schedule for an agent that the caller may not use, and a schedule for
+// any agent if the caller is limited to some.
 func mayAimAt(c access.Caller, s *signalbox.Schedule) error {
 	switch {
 	case !c.Who.Limited():
@@ -58,8 +58,8 @@ func mayAimAt(c access.Caller, s *signalbox.Schedule) error {
 	return nil
 }
 
-// ownScheduleOf finds the schedule that a path names, and refuses it to whoever
-// is neither its owner nor an admin.
+// ownScheduleOf returns the schedule in the path. It refuses callers that are neither its
+// owner nor an admin.
 func (h *Handlers) ownScheduleOf(r *http.Request) (Scheduler, signalbox.Schedule, error) {
 	all, s, err := h.scheduleOf(r)
 	if err != nil {
@@ -69,12 +69,12 @@ func (h *Handlers) ownScheduleOf(r *http.Request) (Scheduler, signalbox.Schedule
 	if who.Has(signalbox.ScopeAdmin) || s.Owner != "" && s.Owner == who.Key() {
 		return all, s, nil
 	}
-	return nil, s, httpio.Refuse(signalbox.CodeForbidden, "show the token of its owner, or one with the scope admin",
-		"schedule %s is not that of %s: only its owner and admins change or trigger it", s.Name, who.String())
+	return nil, s, httpio.Refuse(signalbox.CodeForbidden, "use the token of its owner, or one with the scope admin",
+		"schedule %s does not belong to %s: only its owner and admins may change or trigger it", s.Name, who.String())
 }
 
-// Put is PUT /api/schedules/{id}. It stays whose it was, and enabled or
-// not where the body does not say.
+// Put is PUT /api/schedules/{id}. The owner stays the same, and so does enabled if the
+// body does not have it.
 func (h *Handlers) Put(w http.ResponseWriter, r *http.Request) error {
 	all, before, err := h.ownScheduleOf(r)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *Handlers) Put(w http.ResponseWriter, r *http.Request) error {
 	if req.Enabled == nil {
 		s.Enabled = before.Enabled
 	}
-	if before.Timezone == "" && s.Timezone == h.scheduleZone() { // it was shown so, and goes on following the configuration
+	if before.Timezone == "" && s.Timezone == h.scheduleZone() { // the default was shown; the schedule keeps following the configuration
 		s.Timezone = ""
 	}
 	s.ID, s.Rev, s.Owner, s.OwnerEmail = before.ID, before.Rev, before.Owner, before.OwnerEmail
@@ -110,7 +110,7 @@ func (h *Handlers) Put(w http.ResponseWriter, r *http.Request) error {
 
 func fromFile(s *signalbox.Schedule, what string) error {
 	return httpio.Refuse(signalbox.CodeConflict, "change it there: the director follows the file; enable, disable and trigger work here too",
-		"schedule %s stands in the director's configuration, and cannot be %s here", s.Name, what)
+		"schedule %s is in the director's configuration, and cannot be %s here", s.Name, what)
 }
 
 // Remove is DELETE /api/schedules/{id}.
@@ -156,8 +156,8 @@ func (h *Handlers) setEnabled(w http.ResponseWriter, r *http.Request, action str
 	return h.answerSchedule(w, r, http.StatusOK, all, s)
 }
 
-// Trigger is POST /api/schedules/{id}/trigger. A firing that made no
-// task is an error to whoever wanted one; it is recorded all the same.
+// Trigger is POST /api/schedules/{id}/trigger. A firing that made no task is an error for
+// the caller; it is recorded nevertheless.
 func (h *Handlers) Trigger(w http.ResponseWriter, r *http.Request) error {
 	all, s, err := h.ownScheduleOf(r)
 	if err != nil {
@@ -166,7 +166,7 @@ func (h *Handlers) Trigger(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Engine.ChargeRate(access.CallerOf(r).Who, len(s.Prompt)); err != nil {
 		return err
 	}
-	// Once begun it is carried to its end: who went away would not know of it.
+	// A firing is completed even if the caller disconnects.
 	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, access.CallerOf(r).String())
 	if err == nil {
 		err = h.noTask(r, &run)
@@ -186,7 +186,7 @@ func (h *Handlers) Trigger(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusCreated, api.Triggered{Execution: v, QueueID: run.QueueID})
 }
 
-// noTask is the error of a firing that came to no task.
+// noTask is the error for a firing that made no task.
 func (h *Handlers) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
 	const record = "signalbox schedules executions has the record, as GET /api/schedules/{id}/executions does"
 	switch run.Status {
@@ -218,8 +218,8 @@ func (h *Handlers) auditSchedule(r *http.Request, action string, s *signalbox.Sc
 	})
 }
 
-// changeable is what a person can change of a schedule, for the audit log: of a
-// text that may be long its beginning, and what tells it from others.
+// changeable returns the fields of a schedule that people can change, for the audit log.
+// Texts that may be long are given by their beginning, length and hash.
 func changeable(s *signalbox.Schedule) map[string]any {
 	sum := sha256.Sum256([]byte(s.Prompt))
 	out := map[string]any{
@@ -234,7 +234,7 @@ func changeable(s *signalbox.Schedule) map[string]any {
 	if s.Workspace != nil {
 		out["workspace"] = *s.Workspace
 	}
-	if !s.Checking.IsZero() { // commands may be long
+	if !s.Checking.IsZero() { // only names: commands may be long
 		text, _ := json.Marshal(s.Checking)
 		names := make([]string, len(s.Checking.Checks))
 		for i, c := range s.Checking.Checks {
@@ -249,7 +249,7 @@ func changeable(s *signalbox.Schedule) map[string]any {
 	if s.Thinking != nil {
 		out["thinking"] = *s.Thinking
 	}
-	for key, v := range out { // what was not given is not worth a place
+	for key, v := range out { // leave out empty values
 		if v == "" || v == 0 || v == signalbox.OnLost("") {
 			delete(out, key)
 		}
@@ -257,7 +257,7 @@ func changeable(s *signalbox.Schedule) map[string]any {
 	return out
 }
 
-// difference leaves of two sets of values those that are not the same.
+// difference returns the values that differ between two sets.
 func difference(a, b map[string]any) (was, is map[string]any) {
 	differs := func(a, b map[string]any) map[string]any {
 		out := maps.Clone(a)
@@ -267,7 +267,7 @@ func difference(a, b map[string]any) (was, is map[string]any) {
 	return differs(a, b), differs(b, a)
 }
 
-// readSchedule reads a body of POST and PUT /api/schedules.
+// readSchedule reads the body of POST and PUT /api/schedules.
 func readSchedule(w http.ResponseWriter, r *http.Request) (api.NewSchedule, signalbox.Schedule, error) {
 	var req api.NewSchedule
 	if err := httpio.Decode(w, r, &req, false); err != nil {
@@ -277,8 +277,7 @@ func readSchedule(w http.ResponseWriter, r *http.Request) (api.NewSchedule, sign
 	return req, s, err
 }
 
-// newSchedule makes a schedule of what was sent. Enabled is what it says, or
-// true.
+// newSchedule makes a schedule from a request. Enabled is true by default.
 func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 	s = signalbox.Schedule{
 		Name: req.Name, Description: req.Description, Timezone: req.Timezone, Enabled: req.Enabled == nil || *req.Enabled,
@@ -307,20 +306,20 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 	case s.Cron == "":
 		return s, signalbox.Invalid("cron_expression", "cron_expression is required, such as \"0 1 * * *\" or @daily; schedule is another name for it")
 	case strings.TrimSpace(s.Prompt) == "":
-		return s, signalbox.Invalid("message", "message is required: what the agent is to do; prompt is another name for it")
+		return s, signalbox.Invalid("message", "message is required: the prompt for the agent; prompt is another name for it")
 	case signalbox.IsExecutor(s.Agent):
 		return s, signalbox.Invalid("agent_name", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(s.Agent))
 	}
 	return s, nil
 }
 
-// Bounds of missed_window_seconds.
+// Limits of missed_window_seconds.
 const (
 	minMissedWindow = 60
 	MaxMissedWindow = 366 * 24 * 3600
 )
 
-// missedWindow makes a duration of seconds; 0 is the default.
+// missedWindow converts seconds to a duration; 0 is the default.
 func missedWindow(seconds int64) (time.Duration, error) {
 	if seconds == 0 {
 		return signalbox.DefaultMissedWindow, nil
@@ -331,7 +330,7 @@ func missedWindow(seconds int64) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// asSent has an error name a field as the caller named it.
+// asSent makes an error use the caller's name of a field.
 func asSent(err error, req *api.NewSchedule) error {
 	var e *signalbox.Error
 	if !errors.As(err, &e) {

@@ -17,7 +17,7 @@ import (
 
 const (
 	patchMedia = "text/x-diff" // content type of a patch
-	patchFile  = "patch"       // its name in the folder of a run
+	patchFile  = "patch"       // name of a patch in the folder of a run
 )
 
 // Diff is GET /api/queue/{id}/diff: what the last run of a task changed, as JSON or as a patch.
@@ -38,10 +38,10 @@ func (h *Outputs) Diff(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !t.State.Terminal():
 		return httpio.Refuse(signalbox.CodeConflict, "GET /api/queue/{id}?wait=5m waits for its end",
-			"task %s is %s: what it changed is known when it has ended", t.ID, t.State)
+			"task %s is %s: its changes are known when it has ended", t.ID, t.State)
 	case c == nil:
-		return httpio.Refuse(signalbox.CodeNotFound, "an agent tells it of a run in a git repository, if it is one of ours or tells changes at the end of a run",
-			"it is not known what task %s changed", t.ID)
+		return httpio.Refuse(signalbox.CodeNotFound, "Signalbox agents report the changes of runs in a git repository; other agents may report them at the end of a run",
+			"the changes of task %s are not known", t.ID)
 	case asPatch:
 		ctx, cancel := httpio.Until(r.Context(), h.Life)
 		defer cancel()
@@ -50,7 +50,7 @@ func (h *Outputs) Diff(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, api.Diff{QueueID: t.ID, State: string(t.State), Agent: t.Agent, Changes: view.Changes(c), Cut: c.Cut()})
 }
 
-// wantsPatch reports whether a patch is asked for, and not JSON.
+// wantsPatch reports whether the caller wants a patch instead of JSON.
 func wantsPatch(r *http.Request) (bool, error) {
 	switch format := httpio.Param(r, "format"); format {
 	case "":
@@ -62,8 +62,9 @@ func wantsPatch(r *http.Request) (bool, error) {
 	}
 }
 
-// patch answers the whole patch: the stored one, else that of the agent. Where the agent does
-// not give it, what is stored comes with a header that says what is missing and why.
+// patch answers with the whole patch: the stored one, or else the agent's. If the agent does
+// not send it, the answer is the stored part, with a header that says what is missing and
+// why.
 func (h *Outputs) patch(ctx context.Context, w http.ResponseWriter, r *http.Request, t *signalbox.Task, c *signalbox.Changes) error {
 	head := w.Header()
 	head.Set("Content-Type", patchMedia)
@@ -75,7 +76,7 @@ func (h *Outputs) patch(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		}
 		if n, err := io.CopyN(slowWriter{w}, from, size); err != nil {
 			h.Logger.Warn("a patch was cut off", "queue_id", t.ID, "agent", t.Agent, "bytes", n, "of", size, "error", err)
-			panic(http.ErrAbortHandler) // part of a patch must not look whole
+			panic(http.ErrAbortHandler) // a partial patch must not look complete
 		}
 		return nil
 	}
@@ -98,7 +99,7 @@ func (h *Outputs) patch(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return send(strings.NewReader(c.Patch), int64(len(c.Patch)))
 }
 
-// slowWriter writes an answer that may take long: what is bounded is each of its writes.
+// slowWriter writes a long answer: each write has a deadline, not the whole answer.
 type slowWriter struct{ w http.ResponseWriter }
 
 func (s slowWriter) Write(b []byte) (int, error) {

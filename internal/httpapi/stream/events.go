@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// kindReset is the event that says that entries between the event before and this
-// one will not come.
+// kindReset is the event that says that entries between the previous event and this one
+// will not come.
 const kindReset = "reset"
 
 // Events streams the journal, with transient events.
@@ -53,7 +53,7 @@ func (h *Events) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	signs, leave := h.Journal.Join() // before the range is read: nothing is missed in between
+	signs, leave := h.Journal.Join() // before the range is read, so that nothing is missed
 	defer leave()
 	oldest, newest, err := h.Engine.Read().JournalRange(r.Context())
 	if err == nil {
@@ -91,8 +91,7 @@ type eventReader struct {
 	sent       int64 // the last seq that the reader was sent
 }
 
-// eventFilter decides which events a reader gets: those it asked for, of what it
-// may see.
+// eventFilter decides which events a reader gets: those that it requested and may see.
 type eventFilter struct {
 	who   signalbox.Principal
 	task  string // id of the only task
@@ -129,8 +128,8 @@ func (f *eventFilter) takesTask(t *signalbox.Task) bool {
 	return (f.task == "" || t.ID == f.task) && f.ofAgent(t.Queue, t.Agent) && f.who.SeesTask(t)
 }
 
-// begin finds the seq to continue from, and sends it to the reader where it is not
-// the one asked for. asked is -1 for "now".
+// begin finds the seq to continue from, and sends it to the reader if it is not the
+// requested one. asked is -1 for "now".
 func (e *eventReader) begin(asked, oldest, newest int64) error {
 	switch {
 	case asked < 0:
@@ -146,8 +145,8 @@ func (e *eventReader) begin(asked, oldest, newest int64) error {
 	return e.stream.SendID(e.at)
 }
 
-// reset tells the reader that the stream continues after seq at, whatever came
-// before. A reader that reconnects continues from the id.
+// reset tells the reader that the stream continues after seq at. A reader that
+// reconnects continues from the id.
 func (e *eventReader) reset(at int64) error {
 	e.at, e.sent = at, at
 	return e.stream.Send(at, kindReset, api.Event{
@@ -155,8 +154,8 @@ func (e *eventReader) reset(at int64) error {
 	})
 }
 
-// follow sends new entries until the reader disconnects or the director stops,
-// neither of which is an error.
+// follow sends new entries until the reader disconnects or the director stops. Neither
+// is an error.
 func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
 	beat := time.NewTicker(httpio.KeepAliveEvery)
 	defer beat.Stop()
@@ -233,8 +232,8 @@ func (e *eventReader) write(out []byte) error {
 	return e.stream.Write(out)
 }
 
-// keepAlive keeps the connection alive, and advances the seq of a reader whose
-// filter took nothing, so that these entries are not read again.
+// keepAlive keeps the connection alive. It also advances the seq of a reader whose filter
+// matched nothing, so that these entries are not read again.
 func (e *eventReader) keepAlive() error {
 	if e.sent == e.at {
 		return e.stream.KeepAlive()

@@ -15,10 +15,10 @@ const (
 	// RingEntries is how many of the newest entries are kept in memory for
 	// readers; older ones come from the store.
 	RingEntries = 4096
-	// FeedBatch is the maximum of entries per read, by the feed and by a reader.
+	// FeedBatch is the maximum number of entries per read, by the feed and by a reader.
 	FeedBatch = 256
-	// feedBackstop is how often the feed polls without a notification: another
-	// director may have written.
+	// feedBackstop is the polling interval without notifications: another director
+	// may have written.
 	feedBackstop = time.Second
 )
 
@@ -41,8 +41,8 @@ type Feed struct {
 	readers map[chan struct{}]struct{}
 	ring    []frame // oldest first, without gaps
 	stop    context.CancelFunc
-	// lines has the last entry that changed positions in a queue, since the last
-	// invalidation, which generation counts.
+	// lines has the last entry that changed positions in a queue since the last
+	// invalidation. generation counts invalidations.
 	lines      map[string]int64
 	generation int64
 }
@@ -151,8 +151,8 @@ func (f *Feed) wake(ctx context.Context, add []frame) {
 	}
 }
 
-// lastGap returns the index where the gapless rest of a list begins, of which added
-// entries are new. A store that lost entries continues far above the last one.
+// lastGap returns the index of the first entry after the last gap in a list whose last
+// added entries are new. A store that lost entries continues far above the last one.
 func lastGap(list []frame, added int) int {
 	for i := len(list) - 1; i > 0 && i >= len(list)-added; i-- {
 		if list[i-1].seq+1 != list[i].seq {
@@ -162,8 +162,8 @@ func lastGap(list []frame, added int) int {
 	return 0
 }
 
-// after returns at most FeedBatch entries behind seq, from the ring or, where they
-// are older, from the store.
+// after returns at most FeedBatch entries after seq, from the ring or, if they are older,
+// from the store.
 func (f *Feed) after(ctx context.Context, seq int64) ([]frame, error) {
 	if got, ok := f.fromRing(seq); ok {
 		return got, nil
@@ -199,6 +199,6 @@ func frames(entries []signalbox.Entry) ([]frame, error) {
 	return out, nil
 }
 
-// CoalesceInterval is the least time between two events about what changes all the
-// time: positions in line and output.
+// CoalesceInterval is the minimum time between two events about things that change
+// constantly: positions in line and output.
 const CoalesceInterval = 200 * time.Millisecond

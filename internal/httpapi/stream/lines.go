@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// maxLines bounds the queues whose last change is kept.
+// maxLines limits the queues whose last change is kept.
 const maxLines = 2 * signalbox.MaxAgents
 
 // LineVersion identifies the last change of positions in a queue. Equal versions
@@ -23,14 +23,14 @@ func (f *Feed) LineVersion(queue string) LineVersion {
 	return LineVersion{f.generation, f.lines[queue]}
 }
 
-// invalidateLines notes that any position in any queue may have changed; the caller
+// invalidateLines records that any position in any queue may have changed. The caller
 // holds mu.
 func (f *Feed) invalidateLines() {
 	clear(f.lines)
 	f.generation++
 }
 
-// recordLineChanges notes the queues whose positions changed; the caller holds mu.
+// recordLineChanges records the queues whose positions changed. The caller holds mu.
 func (f *Feed) recordLineChanges(entries []frame) {
 	for i := range entries {
 		e := &entries[i]
@@ -44,8 +44,8 @@ func (f *Feed) recordLineChanges(entries []frame) {
 	}
 }
 
-// movesBetweenLines reports whether an entry may be of a task that left another queue, which
-// it does not name.
+// movesBetweenLines reports whether the entry may belong to a task that left another queue.
+// The entry does not name that queue.
 func (f *frame) movesBetweenLines() bool {
 	return f.kind == signalbox.EventMove || f.kind == signalbox.EventEdit
 }
@@ -59,7 +59,7 @@ func (f *frame) changesLine() bool {
 	return f.queueID != ""
 }
 
-// maxHeads bounds the queues whose first tasks are cached.
+// maxHeads limits the queues whose first tasks are cached.
 const maxHeads = 64
 
 // lineCache caches the first tasks of queues, so that many readers cost one read
@@ -74,10 +74,10 @@ type cachedLine struct {
 	tasks   []signalbox.Task
 }
 
-// firstInLine returns the first waiting tasks of a queue. The caller has joined the
-// feed, and does not modify them.
+// firstInLine returns the first waiting tasks of a queue. The caller must have joined the
+// feed, and must not modify them.
 func (h *Events) firstInLine(ctx context.Context, queue string) ([]signalbox.Task, error) {
-	version := h.Journal.LineVersion(queue) // taken before the read: what changes during it is read again
+	version := h.Journal.LineVersion(queue) // taken before the read, so that changes during it cause another read
 	kept := &h.heads
 	kept.mu.Lock()
 	head, ok := kept.lines[queue]

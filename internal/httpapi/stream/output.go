@@ -23,25 +23,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// outputBackstop is how often a reader of a log polls the task without a
-// notification: another director may follow its run.
+// outputBackstop is the interval at which a reader of a log polls the task without
+// notifications: another director may follow its run.
 const outputBackstop = 2 * time.Second
 
-// Runs knows what running tasks have printed.
+// Runs reads the logs of running tasks.
 type Runs interface {
-	// Output returns what is known of the log of a running task from byte
-	// after. When nothing is there yet it waits until there is, the run ends,
-	// wait is over or ctx ends. ok is false if no run of that task is
-	// followed (the stored result is the truth then).
+	// Output returns the known log of a running task from byte after. If there is
+	// nothing yet, it waits for output, the end of the run, the end of wait or the
+	// end of ctx. ok is false if no run of that task is followed; then the stored
+	// result is authoritative.
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
-	// WholeLog returns what the agent of a task has of the log of its last attempt from
-	// byte after on: a piece of it, at once.
+	// WholeLog returns a piece of the log of a task's last attempt from byte after, from
+	// the task's agent. It does not wait for output.
 	WholeLog(ctx context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error)
 	// Patch returns the patch of a task's last attempt, of size bytes, from its agent.
 	Patch(ctx context.Context, t *signalbox.Task, size int64) (io.ReadCloser, error)
 }
 
-// Outputs answer what tasks print.
+// Outputs has the handlers for the output of tasks.
 type Outputs struct {
 	Engine    *engine.Engine
 	Runs      Runs
@@ -83,8 +83,8 @@ func (h *Outputs) Serve(w http.ResponseWriter, r *http.Request) error {
 	return httpio.AnswerOr(w, out, err)
 }
 
-// streamOutput sends the log as events named output until the task has
-// ended, whose last has done set.
+// streamOutput sends the log as events named output until the task has ended. The last
+// event has done set.
 func (h *Outputs) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
 	l := h.Log(id)
 	defer l.Close()
@@ -127,8 +127,8 @@ func (h *Outputs) streamOutput(w http.ResponseWriter, r *http.Request, id string
 	return nil
 }
 
-// LogReader reads the log of a task, piece by piece. It reads the task again after a
-// notification, or after outputBackstop without one. Make one with Outputs.Log.
+// LogReader reads the log of a task in pieces. It reads the task again after a
+// notification, or after outputBackstop without one. Outputs.Log makes one.
 type LogReader struct {
 	outputs *Outputs
 	id      string
@@ -159,9 +159,9 @@ func (l *LogReader) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// Next returns the log from byte after. While there is nothing it waits until there
-// is, the task ends or wait is over; with told also until there is a new message.
-// The log of a task that another director follows comes from there.
+// Next returns the log from byte after. If there is nothing yet, it waits for output, the
+// end of the task or the end of wait; with told also for a new message. If another
+// director follows the task, the log comes from there.
 func (l *LogReader) Next(ctx context.Context, after int64, wait time.Duration, told *string) (api.Output, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -178,7 +178,7 @@ func (l *LogReader) Next(ctx context.Context, after int64, wait time.Duration, t
 			live, again := l.outputs.liveOutput(ctx, t, after, time.Until(deadline))
 			if live.Text != "" {
 				live.QueueID, live.State = l.id, string(t.State)
-				live.Done = false // its end is not stored yet; the next read has it
+				live.Done = false // the end is not stored yet; the next read has it
 				return live, nil
 			}
 			l.read = time.Time{} // the run may be over
@@ -210,8 +210,8 @@ func (l *LogReader) waitForChange(ctx context.Context, within time.Duration) boo
 	return false
 }
 
-// storedOutput reads the log of a task that has ended: its tail, or the answer of an
-// agent that keeps no log.
+// storedOutput returns the log of an ended task: its tail, or the answer if its agent keeps
+// no log.
 func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
 	res, err := h.Engine.Read().Result(ctx, t.ID)
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	out := api.Output{QueueID: t.ID, State: string(t.State), Done: true, Truncated: after < begin}
 	skip := min(max(0, after-begin), int64(len(text)))
 	for skip < int64(len(text)) && !utf8.RuneStart(text[skip]) {
-		skip++ // the asked position lies within a character
+		skip++ // the requested position is within a character
 	}
 	out.Seq = begin + skip
 	out.Text = text[skip:]
@@ -237,17 +237,17 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 }
 
 const (
-	// remotePollTimeout bounds one request for output to another director, which may
-	// die meanwhile, and a third one take over.
+	// remotePollTimeout limits a request for output to another director, because that
+	// director may die meanwhile and a third one take over.
 	remotePollTimeout = 5 * time.Second
-	// remotePollPause is the least time between two such requests without output.
+	// remotePollPause is the minimum time between two such requests without output.
 	remotePollPause = time.Second
 )
 
-// liveOutput waits for and returns what a task in flight has printed after position
-// after, from its run here or from the director that follows it. The message says
-// why output may be missing. again: the caller may ask again at once, because
-// another director has waited already.
+// liveOutput waits for output of a task in flight after byte after, from its run here or
+// from the director that follows it, and returns it. The message says why output may be
+// missing. again says that the caller may ask again at once, because another director
+// has waited already.
 func (h *Outputs) liveOutput(ctx context.Context, t *signalbox.Task, after int64, wait time.Duration) (out api.Output, again bool) {
 	if live, ok := h.Runs.Output(ctx, t.ID, after, wait); ok {
 		return live, false
@@ -260,7 +260,7 @@ func (h *Outputs) liveOutput(ctx context.Context, t *signalbox.Task, after int64
 	out, err := h.askOutput(ctx, holder, t.ID, after, min(wait, remotePollTimeout))
 	if err != nil {
 		if ctx.Err() == nil {
-			h.Logger.Debug("the output of a task is at another director, which does not say it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
+			h.Logger.Debug("another director has the output of a task, and does not send it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
 		}
 		return api.Output{Message: remoteMessage(holder, err)}, false
 	}
@@ -269,7 +269,7 @@ func (h *Outputs) liveOutput(ctx context.Context, t *signalbox.Task, after int64
 
 // remoteMessage is shown in place of output that cannot be read.
 func remoteMessage(holder store.Director, err error) string {
-	return fmt.Sprintf("what it prints is at director %s (%s): %s; it is shown when that director answers, or when the task has ended", httpio.Clip(holder.ID), httpio.Clip(holder.URL), err)
+	return fmt.Sprintf("director %s (%s) has the output: %s; the output is shown when that director answers, or when the task has ended", httpio.Clip(holder.ID), httpio.Clip(holder.URL), err)
 }
 
 // askOutput asks another director for the output of a task.
@@ -285,7 +285,7 @@ func (h *Outputs) askOutput(ctx context.Context, holder store.Director, id strin
 // poll often.
 type remoteLog struct {
 	tail *tail.Tail
-	seen atomic.Bool // it was read at least once
+	seen atomic.Bool // the log was read at least once
 	stop context.CancelFunc
 }
 

@@ -28,7 +28,7 @@ type transients struct {
 	output *outputEvents
 }
 
-// transientsOf reads ?include=.
+// transientsOf parses ?include=.
 func (h *Events) transientsOf(r *http.Request, f eventFilter) (*transients, error) {
 	asked := httpio.Param(r, "include")
 	if asked == "" {
@@ -42,14 +42,13 @@ func (h *Events) transientsOf(r *http.Request, f eventFilter) (*transients, erro
 		case kindOutput:
 			m.output = &outputEvents{}
 		default:
-			return nil, signalbox.Invalid("include", "include must be position, output, or both with a comma, not %q", httpio.Clip(asked))
+			return nil, signalbox.Invalid("include", "include must be position, output, or both separated by a comma, not %q", httpio.Clip(asked))
 		}
 	}
 	return m, nil
 }
 
-// begin starts behind the journal entry newest: what is older makes no transient
-// event.
+// begin starts after the journal entry newest: older entries make no transient events.
 func (m *transients) begin(ctx context.Context, newest int64) error {
 	if m == nil || m.output == nil {
 		return nil
@@ -58,7 +57,7 @@ func (m *transients) begin(ctx context.Context, newest int64) error {
 	return m.followRunning(ctx)
 }
 
-// ticks fires when there may be something to send.
+// ticks returns a channel that fires when there may be something to send.
 func (m *transients) ticks() (due <-chan time.Time, stop func()) {
 	if m == nil {
 		return nil, func() {}
@@ -67,7 +66,7 @@ func (m *transients) ticks() (due <-chan time.Time, stop func()) {
 	return t.C, t.Stop
 }
 
-// record takes note of a journal entry.
+// record applies a journal entry.
 func (m *transients) record(e *frame) {
 	if m == nil {
 		return
@@ -111,7 +110,7 @@ func (m *transients) write(s *httpio.Stream, kind string, events []api.Event) er
 	return s.Write(out)
 }
 
-// Bounds of the positions that a reader is sent.
+// Limits for the positions that a reader is sent.
 const (
 	lineLength   = 200    // positions in one queue
 	linesPerTick = 64     // queues read at once
@@ -123,14 +122,14 @@ type positionEvents struct {
 	all   bool // every queue must be read
 	dirty map[string]struct{}
 	sent  map[string][]string // ids by queue, in the order last sent
-	size  int                 // ids in told
+	size  int                 // number of ids in sent
 }
 
 func newPositionEvents() *positionEvents {
 	return &positionEvents{all: true, dirty: map[string]struct{}{}, sent: map[string][]string{}}
 }
 
-// changed notes that positions in a queue may have changed.
+// changed records that positions in a queue may have changed.
 func (l *positionEvents) changed(queue string, all bool) {
 	l.all = l.all || all || len(l.dirty) >= maxLines
 	l.dirty[queue] = struct{}{}
@@ -193,11 +192,11 @@ func (m *transients) lineEvents(ctx context.Context, queue string) ([]api.Event,
 	return events, nil
 }
 
-// Bounds of the output that a reader is sent.
+// Limits for the output that a reader is sent.
 const (
 	maxFollowed  = 64       // tasks at once
-	outputRate   = 64 << 10 // bytes in a second
-	maxOutputGap = 32 << 10 // how far a reader may be behind a task before output is skipped
+	outputRate   = 64 << 10 // bytes per second
+	maxOutputGap = 32 << 10 // bytes that a reader may lag before output is skipped
 )
 
 // outputEvents sends what running tasks print.
@@ -206,7 +205,7 @@ type outputEvents struct {
 	crowded  bool  // more runs than can be followed
 	followed []*followed
 	budget   int
-	next     int // index of the task that is asked first, round robin
+	next     int // index of the task that is read first, round robin
 }
 
 type followed struct {
@@ -214,9 +213,9 @@ type followed struct {
 	queue  string
 	agent  string
 	after  int64
-	begin  bool // its log is sent from its end on: it ran before the reader connected
+	begin  bool // send the log from its end on, because the task ran before the reader connected
 	ended  bool
-	remote *remoteLog // of a task that another director follows; nil until it is asked
+	remote *remoteLog // log of a task that another director follows; nil until it is read
 }
 
 // leave stops reading the log at another director.
@@ -226,8 +225,8 @@ func (f *followed) leave() {
 	}
 }
 
-// record follows a task that starts and drops one that ends. visible: the reader
-// may see it and asked for it.
+// record follows a task that starts, and drops one that ends. visible says that the reader
+// may see the task and requested it.
 func (o *outputEvents) record(e *frame, visible bool) {
 	if e.seq <= o.since {
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// flushOutput sends what the followed tasks have printed since, within the budget
-// of this tick. The rest comes later; where it has become too much, output is
-// skipped and the event is marked as truncated.
+// flushOutput sends the new output of the followed tasks, within the budget of this tick.
+// The rest comes later; if it becomes too much, output is skipped and the event is marked
+// as truncated.
 func (m *transients) flushOutput(ctx context.Context, s *httpio.Stream) error {
 	o := m.output
 	if o.crowded && len(o.followed) < maxFollowed {
@@ -66,8 +66,8 @@ func (m *transients) followRunning(ctx context.Context) error {
 	return nil
 }
 
-// outputSince returns what a task has printed since, within the budget. done:
-// nothing more will come.
+// outputSince returns the new output of a task, within the budget. done says that nothing
+// more will come.
 func (m *transients) outputSince(ctx context.Context, f *followed) (e api.Event, done bool, err error) {
 	e = api.Event{QueueID: f.id, Queue: f.queue, Agent: f.agent}
 	out, ok := m.events.Runs.Output(ctx, f.id, f.after, 0)
@@ -91,8 +91,8 @@ func (m *transients) outputSince(ctx context.Context, f *followed) (e api.Event,
 	return e, !ok && f.after >= out.Next, nil
 }
 
-// remoteOutputSince returns what a task that another director follows has printed.
-// ok is false while that is unknown, or where there is no other director.
+// remoteOutputSince returns the new output of a task that another director follows. ok is
+// false while the output is unknown, or if there is no other director.
 func (m *transients) remoteOutputSince(ctx context.Context, f *followed) (out api.Output, ok bool) {
 	if f.remote == nil {
 		if len(m.events.Forwarder.Others(ctx)) == 0 {
@@ -107,7 +107,7 @@ func (m *transients) remoteOutputSince(ctx context.Context, f *followed) (out ap
 	return api.Output{Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated}, true
 }
 
-// cut takes as much of an output as the budget allows, and charges it.
+// cut returns as much of an output as the budget allows, and charges it to the budget.
 func (o *outputEvents) cut(out api.Output) (text string, from int64, truncated bool) {
 	text, from, truncated = out.Text, out.Seq, out.Truncated
 	if over := len(text) - maxOutputGap; over > 0 {
@@ -121,8 +121,8 @@ func (o *outputEvents) cut(out api.Output) (text string, from int64, truncated b
 	return text, from, truncated
 }
 
-// lastOutput returns the rest of the log of a task that has ended. A task without a
-// log has no output events: its answer is in its result.
+// lastOutput returns the rest of the log of an ended task. A task without a log has no
+// output events: its answer is in its result.
 func (m *transients) lastOutput(ctx context.Context, f *followed) (api.Output, error) {
 	none := api.Output{Seq: f.after, Next: f.after, Done: true}
 	t, err := m.events.Engine.Read().Task(ctx, f.id)
@@ -139,7 +139,7 @@ func (m *transients) lastOutput(ctx context.Context, f *followed) (api.Output, e
 	return m.events.Tails.storedOutput(ctx, &t, f.after)
 }
 
-// wholeEnd drops a character that was cut in half.
+// wholeEnd drops an incomplete character at the end.
 func wholeEnd(s string) string {
 	for n := 0; n < utf8.UTFMax && len(s) > 0; n++ {
 		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size > 1 {

@@ -64,7 +64,7 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	if m := c.message(); m.Type != "error" || !strings.Contains(m.Reason, "no longer in force") {
+	if m := c.message(); m.Type != "error" || !strings.Contains(m.Reason, "no longer valid") {
 		t.Errorf("told %+v", m)
 	}
 	if took := time.Since(begin); took > apitest.SoonAcrossDirectors {
@@ -82,7 +82,7 @@ func TestATicketIsGoodAtAnyDirector(t *testing.T) {
 	if m := c.message(); m.Type != "ready" {
 		t.Fatalf("%+v", m)
 	}
-	b.connect(ticket).refused("opens nothing here")
+	b.connect(ticket).refused("is not valid")
 	c.keys("exit\r")
 	if m := c.message(); m.Type != "exit" {
 		t.Errorf("%+v", m)
@@ -95,7 +95,7 @@ func TestATerminalOfADirectorThatDoesNotAnswer(t *testing.T) {
 	bravo := r.Members[1]
 	bravo.Kill()
 	e := b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
-	if !strings.Contains(e.Message, "agent coder is with director bravo ("+bravo.HTTP.URL+"), which does not answer") || !strings.Contains(e.Hint, "takes over") || e.RetryAfter == 0 {
+	if !strings.Contains(e.Message, "agent coder is at director bravo ("+bravo.HTTP.URL+"), which does not answer") || !strings.Contains(e.Hint, "takes over") || e.RetryAfter == 0 {
 		t.Errorf("%+v", e)
 	}
 	if _, resp, err := b.dial("coder", nil); err == nil || resp == nil || resp.StatusCode != http.StatusServiceUnavailable {

@@ -23,14 +23,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// Ways for a terminal to end. What is told to its user is their text.
+// Reasons why a terminal ends. Their texts are shown to the user.
 var (
 	errClientLeft = errors.New("the user closed it")
 	errStopping   = errors.New("the director stops")
-	errCrowded    = errors.New("many connections came after this one, and it had shown no ticket: connect again")
-	errRevoked    = errors.New("the token or login that opened the terminal is no longer in force")
+	errCrowded    = errors.New("this connection had sent no ticket when too many others came: connect again")
+	errRevoked    = errors.New("the token or login that opened the terminal is no longer valid")
 	errAgentLost  = errors.New("the connection to the agent was lost")
-	errBadTicket  = errors.New("the ticket opens nothing here: it opens one terminal of the agent it was made for, once, within 30 s; ask for another")
+	errBadTicket  = errors.New("the ticket is not valid: a ticket opens one terminal of the agent that it was made for, once, within 30 s; request another")
 )
 
 // session is one connection of a user, from its ticket to its end.
@@ -39,8 +39,8 @@ type session struct {
 	r      *http.Request
 	agent  signalbox.Agent
 	client *client
-	up     atomic.Int64 // bytes that the user sent
-	down   atomic.Int64 // and got
+	up     atomic.Int64 // bytes from the user
+	down   atomic.Int64 // bytes to the user
 }
 
 func (s *session) serve(wait context.Context, proved func()) {
@@ -55,8 +55,8 @@ func (s *session) serve(wait context.Context, proved func()) {
 	<-read
 }
 
-// admit opens a terminal for who shows a good ticket, and returns when it has
-// ended and its user knows.
+// admit opens a terminal if the ticket is valid. It returns when the terminal has ended and
+// the user was told.
 func (s *session) admit(first api.TerminalMessage) error {
 	err := s.open(first)
 	s.client.tell(err)
@@ -66,7 +66,7 @@ func (s *session) admit(first api.TerminalMessage) error {
 func (s *session) open(first api.TerminalMessage) error {
 	who, ok := s.t.redeem(first.Token, s.r.PathValue("name"))
 	if named := s.t.cfg.Login(s.r); named != "" && named != who.Key() {
-		ok = false // of someone else, in a browser where another is logged in
+		ok = false // the browser is logged in as another user
 	}
 	if !ok {
 		return errBadTicket
@@ -92,8 +92,8 @@ func (s *session) open(first api.TerminalMessage) error {
 	return s.run(ctx, o, first)
 }
 
-// run connects to the agent and carries the terminal to its end, which it
-// writes down.
+// run connects to the agent and copies data until the terminal ends. It records the start
+// and the end in the audit log.
 func (s *session) run(ctx context.Context, o *open, first api.TerminalMessage) error {
 	agent, err := s.dial(ctx, o.who, first)
 	row := signalbox.Audit{EventType: "terminal", Action: "open", AgentName: s.agent.Name, Resource: "agent:" + s.agent.Name}
@@ -104,10 +104,10 @@ func (s *session) run(ctx context.Context, o *open, first api.TerminalMessage) e
 		}
 		return err
 	}
-	defer agent.CloseNow() //nolint:errcheck // it is over
+	defer agent.CloseNow() //nolint:errcheck // the terminal has ended
 	if err := s.t.cfg.Audit(s.r, o.who, row); err != nil {
 		s.t.cfg.Log.Error("terminal not opened: not written to the audit log", "error", err)
-		return errors.New("it could not be written to the audit log, so the terminal was not opened")
+		return errors.New("the audit log could not be written, so the terminal was not opened")
 	}
 	began := time.Now()
 	end := s.carry(ctx, o, agent)
@@ -127,7 +127,7 @@ func endText(end error) string {
 	return end.Error()
 }
 
-// dial connects to the agent's terminal, at its known address alone.
+// dial connects to the agent's terminal, only at its known address.
 func (s *session) dial(ctx context.Context, who signalbox.Principal, first api.TerminalMessage) (*websocket.Conn, error) {
 	token, err := s.t.cfg.Engine.AgentToken(s.agent)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *session) dial(ctx context.Context, who signalbox.Principal, first api.T
 	}
 	q := url.Values{"by": {httpio.Clip(who.String())}}
 	for name, n := range map[string]int{"cols": first.Cols, "rows": first.Rows} {
-		if n != 0 { // the agent knows a size for who says none
+		if n != 0 { // without a size the agent uses its default
 			q.Set(name, strconv.Itoa(n))
 		}
 	}
@@ -147,7 +147,7 @@ func (s *session) dial(ctx context.Context, who signalbox.Principal, first api.T
 		}, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
 	})
 	switch {
-	case err != nil && ctx.Err() != nil: // the agent is not to blame
+	case err != nil && ctx.Err() != nil: // not an error of the agent
 		return nil, s.whyOver(ctx)
 	case err != nil:
 		return nil, fmt.Errorf("agent %s: %s", s.agent.Name, refusal(resp, err))
@@ -156,8 +156,8 @@ func (s *session) dial(ctx context.Context, who signalbox.Principal, first api.T
 	return conn, nil
 }
 
-// agentClient dials as the dispatcher does: the address it was given, no proxy,
-// no redirect, and no address that an agent may not have.
+// agentClient connects like the dispatcher: to the configured address, without proxies and
+// redirects, and to no address that an agent may not have.
 var agentClient = &http.Client{
 	Transport: &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}).DialContext,
@@ -168,25 +168,25 @@ var agentClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// refusal is what an agent said instead of opening a terminal.
+// refusal returns the reason why an agent did not open a terminal.
 func refusal(resp *http.Response, err error) string {
 	if resp == nil || resp.Body == nil {
 		return "it does not answer: " + httpio.Clip(err.Error())
 	}
 	defer resp.Body.Close()
 	var said api.AgentRefusal
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // what came of it
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // as far as it was received
 	if json.Unmarshal(body, &said) == nil && said.Message != "" {
 		return httpio.Clip(said.Message)
 	}
 	return fmt.Sprintf("it opens no terminal (status %d)", resp.StatusCode)
 }
 
-// carry passes messages on, both ways, until one side ends or the terminal is
-// to end. It returns nil where the agent has said the last word itself.
+// carry passes messages both ways until one side ends or the terminal must end. It returns
+// nil if the agent itself has sent the last message.
 func (s *session) carry(ctx context.Context, o *open, agent *websocket.Conn) error {
 	limits := s.t.limits
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.whole, fmt.Errorf("the terminal was open for %s, the most there can be", limits.whole))
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.whole, fmt.Errorf("the terminal was open for %s, the maximum", limits.whole))
 	defer cancel()
 	writing, cut := context.WithCancel(context.Background())
 	defer cut()
@@ -210,9 +210,9 @@ func (s *session) carry(ctx context.Context, o *open, agent *websocket.Conn) err
 	}
 	_ = agent.CloseNow() // the agent ends what runs there
 	if got != nil {
-		limit := time.AfterFunc(lastWordTimeout, cut) // a client that does not read is cut off
+		limit := time.AfterFunc(lastWordTimeout, cut) // disconnects a client that does not read
 		defer limit.Stop()
-		<-got //nolint:errcheck // it was cut off, and end says more
+		<-got //nolint:errcheck // end has the reason
 	}
 	return end
 }
@@ -225,8 +225,8 @@ func (s *session) whyOver(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// ping keeps proxies from closing a quiet connection. That no answer comes
-// means nothing: a client that is slow to read answers late.
+// ping keeps proxies from closing an idle connection. A missing answer means nothing: a
+// slow reader answers late.
 func (s *session) ping() {
 	ctx, cancel := context.WithTimeout(s.t.cfg.Life, s.t.limits.look)
 	defer cancel()
@@ -247,7 +247,7 @@ func (s *session) fromClient(agent *websocket.Conn) error {
 	}
 }
 
-// drain reads on: the agent is closing, and the other side knows why.
+// drain reads until the client's connection ends, while the agent is closing.
 func (s *session) drain() error {
 	for {
 		if m := s.client.read(); m.err != nil {
@@ -256,8 +256,8 @@ func (s *session) drain() error {
 	}
 }
 
-// fromAgent passes on what the terminal shows. A client that does not read
-// holds up the agent: nothing is kept here but one message.
+// fromAgent passes on the output of the terminal. A client that does not read blocks the
+// agent: only one message is buffered here.
 func (s *session) fromAgent(writing context.Context, agent *websocket.Conn) error {
 	last := false
 	for {

@@ -18,14 +18,14 @@ import (
 
 const (
 	maxTickets        = 1000
-	maxTicketsOf      = 4   // of one principal, so that none takes up those of all
-	maxUnproved       = 64  // connections that have not shown a ticket yet; older ones give way
+	maxTicketsOf      = 4   // per principal, so that none can use up all
+	maxUnproved       = 64  // connections without a ticket yet; new ones replace the oldest
 	maxOpen           = 500 // open at once
 	ticketRandomBytes = 32
 )
 
-// table is what a director knows of terminals: tickets that were not used
-// yet, and the open ones. It is lost with the process, as they are.
+// table has the unused tickets and the open terminals of a director. It ends with the
+// process, and so do they.
 type table struct {
 	limits limits
 	now    func() time.Time
@@ -35,11 +35,11 @@ type table struct {
 	mu       sync.Mutex
 	tickets  map[[sha256.Size]byte]ticket
 	open     map[key]*open
-	unproved []*context.CancelCauseFunc // of connections, the oldest first
+	unproved []*context.CancelCauseFunc // end connections without a ticket, oldest first
 	serving  sync.WaitGroup
 }
 
-// ticket is kept under the hash of its secret.
+// ticket is stored by the hash of its secret.
 type ticket struct {
 	who   signalbox.Principal
 	agent string
@@ -53,7 +53,7 @@ type open struct {
 	who   signalbox.Principal
 	agent string
 	since time.Time
-	stop  context.CancelCauseFunc // its cause is told to the client
+	stop  context.CancelCauseFunc // the client gets the cause
 }
 
 func (t *table) init(now func() time.Time, news func(agent string)) {
@@ -61,7 +61,7 @@ func (t *table) init(now func() time.Time, news func(agent string)) {
 	t.tickets, t.open = map[[sha256.Size]byte]ticket{}, map[key]*open{}
 }
 
-// issue makes a ticket.
+// issue creates a ticket.
 func (t *table) issue(who signalbox.Principal, agent string) (secret string, ends time.Time, err error) {
 	var b [ticketRandomBytes]byte
 	if _, err := io.ReadFull(t.random, b[:]); err != nil {
@@ -87,28 +87,28 @@ func (t *table) issue(who signalbox.Principal, agent string) (secret string, end
 	return secret, ends, nil
 }
 
-// tooMany refuses one more ticket, also to one that has own ones unused. The
-// caller has the lock.
+// tooMany returns an error if there are too many unused tickets, of the principal, own, or
+// of all. The caller holds mu.
 func (t *table) tooMany(own int) error {
-	wait := int(t.limits.ticket/time.Second) + 1 // by then they have expired
+	wait := int(t.limits.ticket/time.Second) + 1 // until all have expired
 	switch {
 	case own >= maxTicketsOf:
 		return &httpio.Refusal{
-			Err:        signalbox.Errorf(signalbox.CodeRateLimited, "you have %d tickets for terminals that were not used, the most there can be", own),
-			Hint:       fmt.Sprintf("open terminals with them, or ask again in %d s, when they have expired", wait),
+			Err:        signalbox.Errorf(signalbox.CodeRateLimited, "you have %d unused tickets for terminals, the maximum", own),
+			Hint:       fmt.Sprintf("open terminals with them, or try again in %d s, when they have expired", wait),
 			RetryAfter: wait,
 		}
 	case len(t.tickets) >= maxTickets:
 		return &httpio.Refusal{
-			Err:        signalbox.Errorf(signalbox.CodeUnavailable, "too many tickets for terminals wait to be used"),
-			Hint:       fmt.Sprintf("ask again in %d s, when they have expired", wait),
+			Err:        signalbox.Errorf(signalbox.CodeUnavailable, "there are too many unused tickets for terminals"),
+			Hint:       fmt.Sprintf("try again in %d s, when they have expired", wait),
 			RetryAfter: wait,
 		}
 	}
 	return nil
 }
 
-// redeem takes a ticket. Whatever is wrong with it, it is used up.
+// redeem uses up a ticket, even if it is not valid for this agent.
 func (t *table) redeem(secret, agent string) (who signalbox.Principal, ok bool) {
 	key := sha256.Sum256([]byte(secret))
 	t.mu.Lock()
@@ -118,10 +118,9 @@ func (t *table) redeem(secret, agent string) (who signalbox.Principal, ok bool) 
 	return got.who, ok && t.now().Before(got.ends) && got.agent == agent
 }
 
-// enter counts a connection of which no ticket is known yet. Where there are
-// too many, the one that has waited longest gives way, by the end of its ctx:
-// who connects and shows nothing keeps nobody out. proved says that the ticket
-// has come, or none in time, and leave that the connection is over.
+// enter counts a connection without a ticket yet. If there are too many, it ends the ctx of
+// the oldest one, so that connections without a ticket lock nobody out. Call proved when the
+// ticket has arrived or is overdue, and leave when the connection has ended.
 func (t *table) enter(life context.Context) (ctx context.Context, proved, leave func()) {
 	ctx, cut := context.WithCancelCause(life)
 	t.mu.Lock()
@@ -141,7 +140,7 @@ func (t *table) enter(life context.Context) (ctx context.Context, proved, leave 
 	return ctx, proved, func() { proved(); t.serving.Done() }
 }
 
-// claim makes a terminal the one of its principal and agent.
+// claim registers a terminal as the only one of its principal and agent.
 func (t *table) claim(o *open) error {
 	key := key{o.who.Key(), o.agent}
 	t.mu.Lock()
@@ -150,7 +149,7 @@ func (t *table) claim(o *open) error {
 		return alreadyOpen(o.agent, other.since)
 	}
 	if len(t.open) >= maxOpen {
-		return signalbox.Errorf(signalbox.CodeUnavailable, "%d terminals are open, the most there can be", maxOpen)
+		return signalbox.Errorf(signalbox.CodeUnavailable, "%d terminals are open, which is the maximum", maxOpen)
 	}
 	t.open[key] = o
 	t.news(o.agent)
@@ -187,7 +186,7 @@ func (t *table) all() []*open {
 	return list
 }
 
-// Of lists the open terminals of an agent, the oldest first.
+// Of lists the open terminals of an agent, oldest first.
 func (t *table) Of(agent string) []api.AgentTerminal {
 	var list []api.AgentTerminal
 	for _, o := range t.all() {
@@ -198,8 +197,8 @@ func (t *table) Of(agent string) []api.AgentTerminal {
 	return list
 }
 
-// Wait returns when none is served any more, or after most: their ends are
-// written to the audit log before the store closes.
+// Wait waits until no terminal is served any more, at most for most, so that their ends are
+// in the audit log before the store closes.
 func (t *table) Wait(most time.Duration) {
 	done := make(chan struct{})
 	go func() {

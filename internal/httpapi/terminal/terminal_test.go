@@ -69,7 +69,7 @@ func TestTerminalTicketsOpenOneThing(t *testing.T) {
 	}
 	wrong := b.ticket(b.user)
 	other.tell(api.TerminalMessage{Type: "auth", Token: wrong})
-	other.refused("the agent it was made for")
+	other.refused("the agent that it was made for")
 	b.connect(wrong).refused("once") // it was used up
 
 	used := b.ticket(b.user)
@@ -155,7 +155,7 @@ func TestTerminalFirstMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.refused("no ticket came within 100ms")
+	c.refused("no ticket arrived within 100ms")
 	b.Server.Terminals().SetLimits(0, apitest.Timeout, 0, 0)
 	for name, first := range map[string]func(*console){
 		"keys":    func(c *console) { c.keys("ls\r") },
@@ -191,7 +191,7 @@ func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 		oldest = cmp.Or(oldest, c)
 	}
 	c := b.open(b.user) // they keep nobody out: the oldest gave way
-	if m := oldest.message(); m.Type != "error" || !strings.Contains(m.Reason, "shown no ticket") {
+	if m := oldest.message(); m.Type != "error" || !strings.Contains(m.Reason, "sent no ticket") {
 		t.Errorf("%+v", m)
 	}
 	if _, err := oldest.next(); err == nil {
@@ -231,7 +231,7 @@ func TestTerminalEnds(t *testing.T) {
 	}{
 		"the agent stops":      {func(b *fixture) { b.kill() }, "the agent was shut down"},
 		"the director stops":   {func(b *fixture) { b.Server.Stop() }, "the director stops"},
-		"the token is revoked": {func(b *fixture) { _, _ = b.Identity.RevokeToken(b.T.Context(), b.userID) }, "no longer in force"},
+		"the token is revoked": {func(b *fixture) { _, _ = b.Identity.RevokeToken(b.T.Context(), b.userID) }, "no longer valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
@@ -256,7 +256,7 @@ func TestTerminalLimits(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		b := newFixture(t)
 		b.Server.Terminals().SetLimits(0, 0, 200*time.Millisecond, 0)
-		b.connect(b.ticket(b.user)).cutOff("open for 200ms, the most there can be")
+		b.connect(b.ticket(b.user)).cutOff("open for 200ms, the maximum")
 		b.empty()
 	})
 	t.Run("idle", func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestTerminalLimits(t *testing.T) {
 		b := newFixture(t)
 		b.Server.Terminals().SetLimits(0, 0, 0, time.Hour) // it is not looked for
 		brief := b.AddToken(identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTerminal}, Expires: 2 * time.Second})
-		b.connect(b.ticket(brief)).cutOff("no longer in force")
+		b.connect(b.ticket(brief)).cutOff("no longer valid")
 		b.empty()
 	})
 }

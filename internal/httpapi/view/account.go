@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gates"
 )
 
-// Account is an account without what is counted of it.
+// Account is the API form of an account, without the fields that are counted.
 func Account(a *signalbox.Account) api.Account {
 	v := api.Account{
 		Name: a.Name, Kind: a.Kind, Login: a.Login, State: string(cmp.Or(a.State, signalbox.AccountOpen)), Text: a.String(),
@@ -20,7 +20,7 @@ func Account(a *signalbox.Account) api.Account {
 	return v
 }
 
-// WaitingFor is the gate at which a task waits; nil for none.
+// WaitingFor is the gate that a task waits at; nil for none.
 func WaitingFor(w *signalbox.ClosedGate) *api.WaitingFor {
 	if w == nil {
 		return nil
@@ -28,7 +28,7 @@ func WaitingFor(w *signalbox.ClosedGate) *api.WaitingFor {
 	return &api.WaitingFor{Kind: string(w.Kind), Name: w.Name, Text: w.Text, Until: Time(w.Until), Since: Time(w.Since)}
 }
 
-// parkedAt is the gate of a parked task as it was when it was parked.
+// parkedAt is the gate of a parked task at the time of parking.
 func parkedAt(t *signalbox.Task) *api.WaitingFor {
 	if t.State != signalbox.Parked {
 		return nil
@@ -38,7 +38,7 @@ func parkedAt(t *signalbox.Task) *api.WaitingFor {
 	return WaitingFor(&w)
 }
 
-// Gates are the gates that a caller may see.
+// Gates returns the gates that a caller may see.
 func Gates(all []gates.Closed, who signalbox.Principal) []api.ClosedGate {
 	out := []api.ClosedGate{}
 	for i := range all {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Agent is an agent: what is stored of it, what the dispatcher sees, and the
+// Agent is the API form of an agent: its stored row, its state at the dispatcher, and the
 // tasks in its slots.
 func Agent(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningTask) api.Agent {
 	running, isolated := apart(slots)
@@ -19,9 +19,9 @@ func Agent(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningTask)
 		IsolatedSlots: live.IsolatedSlots, Isolated: isolated, Terminal: live.Terminal,
 	}
 	if row.Source == signalbox.AgentPull {
-		v.URL = "" // an instance is no address
+		v.URL = "" // the row has an instance name, not an address
 	}
-	if live.Up { // what it says of itself is what it is offered by
+	if live.Up { // offers follow what the agent itself reports
 		v.Kind, v.Slots, v.Fencing = live.Kind, live.Slots, live.Fencing
 	}
 	if c := live.Closed; c != nil {
@@ -45,8 +45,7 @@ func Agent(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningTask)
 	return v
 }
 
-// apart takes the isolated executions out, and numbers their slots as their
-// agent does.
+// apart separates the isolated executions, and numbers their slots like their agent.
 func apart(slots []api.RunningTask) (running, isolated []api.RunningTask) {
 	for _, t := range slots {
 		if !signalbox.Isolated(t.Slot) {

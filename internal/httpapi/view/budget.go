@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/budget"
 )
 
-// Budget is nil where there is no bound.
+// Budget is the API form of a budget; nil if it is unlimited.
 func Budget(b signalbox.Budget) *api.Budget {
 	if b == (signalbox.Budget{}) {
 		return nil
@@ -14,7 +14,7 @@ func Budget(b signalbox.Budget) *api.Budget {
 	return &api.Budget{USD: b.USD(), Tokens: b.Tokens}
 }
 
-// BudgetState is a budget of today.
+// BudgetState is the API form of a daily budget's state.
 func BudgetState(row *budget.Row) api.BudgetState {
 	v := api.BudgetState{
 		Scope: string(row.Scope), Name: row.Name.Name, State: "open",

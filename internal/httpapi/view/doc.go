@@ -1,3 +1,3 @@
-// Package view shows tasks, agents and tool queues as the wire types of package
-// api have them. Where what is shown depends on who asks, that is a parameter.
+// Package view converts tasks, agents and tool queues to the wire types of package api.
+// If the result depends on the caller, the caller is a parameter.
 package view

@@ -19,7 +19,7 @@ func Executions(tasks []signalbox.Task) []api.Execution {
 	return views
 }
 
-// Execution is a task in the words of the seed execution-queue.
+// Execution is a task in the terms of the seed execution-queue.
 func Execution(t *signalbox.Task) api.Execution {
 	v := api.Execution{
 		ID: t.ID, AgentName: AgentOf(t), Source: SeedSource(t), SourceUserEmail: t.OwnerEmail, Message: t.Preview,
@@ -27,17 +27,17 @@ func Execution(t *signalbox.Task) api.Execution {
 	}
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
-	if !t.State.Waiting() { // what the row keeps of an execution that came to nothing is over
+	if !t.State.Waiting() { // a waiting row may still have fields of a failed execution
 		v.StartedAt = Time(t.StartedAt)
 	}
 	return v
 }
 
-// AgentOf is the agent that runs or ran a task, or else the only one that may;
-// "" where that is not known yet.
+// AgentOf is the agent that runs or ran a task, or else the only one that may; "" if it is
+// not known yet.
 func AgentOf(t *signalbox.Task) string {
 	if t.Mode == signalbox.ModeTool {
-		return "" // the director's own executor is none
+		return "" // the director's own executor is not an agent
 	}
 	if !t.State.Waiting() && t.Agent != "" {
 		return t.Agent
@@ -46,9 +46,9 @@ func AgentOf(t *signalbox.Task) string {
 	return name
 }
 
-// SeedSource is the seed's word for who triggered a task.
+// SeedSource is the seed's term for the source of a task.
 func SeedSource(t *signalbox.Task) string {
-	if t.Source == signalbox.SourceScheduler { // also of an agent's schedule
+	if t.Source == signalbox.SourceScheduler { // also for the schedule of an agent
 		return "schedule"
 	}
 	if _, ok := signalbox.OwnerAgent(t.Owner); ok || t.Source == signalbox.SourceAgent {
@@ -57,7 +57,7 @@ func SeedSource(t *signalbox.Task) string {
 	return "user"
 }
 
-// SeedStatus is the seed's word for a state (design §2).
+// SeedStatus is the seed's term for a state (design §2).
 func SeedStatus(s signalbox.State) string {
 	switch s {
 	case signalbox.Pending, signalbox.Dispatching, signalbox.Parked:
@@ -68,14 +68,14 @@ func SeedStatus(s signalbox.State) string {
 	return string(s)
 }
 
-// Bounds of the Retry-After of a full queue, in seconds. The seed's answer is 30.
+// Limits of the Retry-After of a full queue, in seconds. The seed's value is 30.
 const (
 	DefaultRetryAfter = 30
 	maxRetryAfter     = 300
 )
 
 // RetryAfter estimates in seconds when the first waiting task of a queue starts, which
-// makes room; the seed's 30 where that is not known.
+// makes room. It returns the seed's 30 if there is no estimate.
 func RetryAfter(ctx context.Context, e *engine.Engine, queue string) int {
 	eta := e.ETA(ctx, &signalbox.Task{State: signalbox.Pending, Queue: queue}, store.Position{N: 1})
 	if eta == nil {

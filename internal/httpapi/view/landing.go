@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Landing is the way of a task's work to a branch; nil where nobody wants it there. place is that
-// among the landings onto the branch, 0 where it has none or that is not told.
+// Landing is the API form of a task's landing; nil if it has none. place is its place among the
+// landings onto the branch, 0 if it has none or it is not shown.
 func Landing(t *signalbox.Task, place int) *api.Landing {
 	l := t.Landing
 	if l == nil {
@@ -21,7 +21,7 @@ func Landing(t *signalbox.Task, place int) *api.Landing {
 	}
 }
 
-// Before says how many land before the one at a place, as the end of a sentence.
+// Before says how many land before the landing at a place, as the end of a sentence.
 func Before(place int) string {
 	switch {
 	case place < 2:

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Task is a task as lists show it.
+// Task is the API form of a task for lists.
 func Task(t *signalbox.Task) api.Task {
 	v := api.Task{
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, FailureLine: t.Failure, Cause: t.Cause, Queue: t.Queue,
@@ -34,7 +34,7 @@ func Task(t *signalbox.Task) api.Task {
 		v.Parks = t.Parking.Count
 	}
 	if t.State.Waiting() {
-		return v // what the row keeps of its last claim would look as if an agent had it
+		return v // a waiting row may still have fields of its last claim
 	}
 	v.Agent, v.AgentURL, v.TaskID, v.Fence = t.Agent, t.AgentURL, t.TaskID, t.Fence
 	v.DispatchedAt, v.StartedAt = Time(t.DispatchedAt), Time(t.StartedAt)
@@ -48,7 +48,7 @@ func mode(m signalbox.Mode) string {
 	return string(m)
 }
 
-// Course is how a task came to where it is: its requeues and tool calls.
+// Course adds the history of a task: its requeues and tool calls.
 func Course(v *api.Task, t *signalbox.Task, calls []signalbox.ToolCall) {
 	v.QueuedAs = t.QueuedAs
 	if t.Requeues != nil {
@@ -63,7 +63,7 @@ func Course(v *api.Task, t *signalbox.Task, calls []signalbox.ToolCall) {
 	}
 }
 
-// Stale are the reports of executions that had lost their slot.
+// Stale is the API form of reports of executions that had lost their slot.
 func Stale(stales []signalbox.Stale) []api.StaleResult {
 	views := make([]api.StaleResult, len(stales))
 	for i := range stales {
@@ -73,7 +73,7 @@ func Stale(stales []signalbox.Stale) []api.StaleResult {
 	return views
 }
 
-// AddRequest adds the request, which lists leave out.
+// AddRequest adds the fields of the request, which lists leave out.
 func AddRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
 	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
@@ -83,7 +83,7 @@ func AddRequest(v *api.Task, r *signalbox.Request) {
 	v.Workspace, v.Repo, v.Base = w.Kind, w.Repo, w.Base
 }
 
-// Result is what a task ended with; nil for one that never ran.
+// Result is the API form of a task's result; nil if the task never ran.
 func Result(t *signalbox.Task, r *signalbox.Result) *api.Result {
 	if t.StartedAt.IsZero() && r.Output == "" && r.Tail == "" && r.ErrorType == "" {
 		return nil
@@ -120,7 +120,7 @@ func plainResult(r *signalbox.Result) api.Result {
 // shownFiles is how many changed files a task shows; its diff has them all.
 const shownFiles = 100
 
-// Changes is what a run changed.
+// Changes is the API form of a run's changes.
 func Changes(c *signalbox.Changes) api.Changes {
 	v := api.Changes{
 		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, BaseBranch: c.BaseBranch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
@@ -134,7 +134,7 @@ func Changes(c *signalbox.Changes) api.Changes {
 	return v
 }
 
-// ETA is nil where there is no estimate.
+// ETA is the API form of an estimate; nil if there is none.
 func ETA(e *engine.ETA) *api.ETA {
 	if e == nil {
 		return nil
@@ -142,7 +142,7 @@ func ETA(e *engine.ETA) *api.ETA {
 	return &api.ETA{LowSeconds: e.Low.Seconds(), HighSeconds: e.High.Seconds(), Runs: e.Runs}
 }
 
-// Pauses are the queues that hand out nothing.
+// Pauses is the API form of pauses.
 func Pauses(pauses []signalbox.Pause) []api.Pause {
 	views := make([]api.Pause, len(pauses))
 	for i, p := range pauses {
@@ -154,9 +154,9 @@ func Pauses(pauses []signalbox.Pause) []api.Pause {
 	return views
 }
 
-// QueueStatus is the seed's block of figures, all from one snapshot. A task that
-// is being sent or cancelled has its agent: depth and dispatched_count together
-// are all that has not ended.
+// QueueStatus is the seed's block of counts, all from one snapshot. Tasks that are being
+// sent or cancelled count as dispatched, so depth and dispatched_count together are all
+// tasks that have not ended.
 func QueueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
 	q := api.QueueStatus{
 		Depth: c.Pending - c.WaitingCalls(), MaxSize: maxSize,
@@ -168,7 +168,7 @@ func QueueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
 	return q
 }
 
-// Time is nil for a time that is zero, which JSON leaves out.
+// Time is nil for the zero time, so that JSON omits it.
 func Time(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -176,7 +176,7 @@ func Time(t time.Time) *time.Time {
 	return &t
 }
 
-// LiveTask is a task as a row of a list.
+// LiveTask is the API form of a task as a row of a list.
 func LiveTask(t *signalbox.Task) api.LiveTask {
 	v := api.LiveTask{
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, FailureLine: t.Failure, Cause: t.Cause, Queue: t.Queue,
@@ -184,7 +184,7 @@ func LiveTask(t *signalbox.Task) api.LiveTask {
 		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt),
 		CostUSD: t.Spent.USD(), Tokens: t.Spent.InputTokens + t.Spent.OutputTokens,
 	}
-	if !t.State.Waiting() { // what the row keeps of its last claim would look as if an agent had it
+	if !t.State.Waiting() { // a waiting row may still have fields of its last claim
 		v.Agent, v.Slot, v.Fence, v.StartedAt = t.Agent, t.Slot, t.Fence, Time(t.StartedAt)
 		if signalbox.Isolated(t.Slot) {
 			v.Slot -= signalbox.FirstIsolatedSlot
@@ -193,7 +193,7 @@ func LiveTask(t *signalbox.Task) api.LiveTask {
 	return v
 }
 
-// askedBy is who asked for a task, for people.
+// askedBy is the submitter of a task, for display.
 func askedBy(t *signalbox.Task) string {
 	if t.OwnerEmail != "" {
 		return t.OwnerEmail
@@ -202,7 +202,7 @@ func askedBy(t *signalbox.Task) string {
 	return strings.TrimSpace(kind + " " + id)
 }
 
-// VisiblePauses leaves out the queues of agents that the caller may not use.
+// VisiblePauses omits the queues of agents that the caller may not use.
 func VisiblePauses(pauses []signalbox.Pause, who signalbox.Principal) []signalbox.Pause {
 	return slices.DeleteFunc(slices.Clone(pauses), func(p signalbox.Pause) bool {
 		name, ok := signalbox.OnlyAgent(p.Queue)
@@ -213,7 +213,7 @@ func VisiblePauses(pauses []signalbox.Pause, who signalbox.Principal) []signalbo
 // TaskURL is the path of a task.
 func TaskURL(id string) string { return "/api/queue/" + id }
 
-// Checks are checks as the API shows them.
+// Checks is the API form of checks.
 func Checks(list []signalbox.Check) (out []api.TaskCheck) {
 	for _, c := range list {
 		out = append(out, api.TaskCheck(c))
@@ -221,7 +221,7 @@ func Checks(list []signalbox.Check) (out []api.TaskCheck) {
 	return out
 }
 
-// Checking is what the API was told of checks. It is not validated.
+// Checking converts checks from the API. It does not validate them.
 func Checking(list []api.TaskCheck, retries *int) signalbox.Checking {
 	c := signalbox.Checking{Retries: retries}
 	for _, one := range list {

@@ -9,10 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// ToolQueue shows sessions by their mark, for the name of one is as good as
-// a password, and agents to those who may see them.
+// ToolQueue is the API form of a tool queue. It shows sessions by a mark, because their
+// names work like passwords, and agents only to callers who may see them.
 func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
-	// ofAgent is what is shown of an agent's call: its task is whose its agent is.
+	// ofAgent hides the agent and task of a call from callers who may not see the agent.
 	ofAgent := func(agent, execution string) (string, string) {
 		if !who.MayUse(agent) {
 			return "", ""
@@ -46,8 +46,8 @@ func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
 	return out
 }
 
-// toolLimits adds the rate, and until when the queue is closed. What single keys have left is not
-// shown: whose they are is nobody else's business.
+// toolLimits adds the rate, and until when the queue is closed. It does not show what single keys
+// have left, because keys belong to other callers.
 func toolLimits(out *api.ToolQueue, q *toolqueue.Status) {
 	out.Rate = ToolRate(q.Rate)
 	closed, keys := q.Closed()
@@ -62,7 +62,7 @@ func toolLimits(out *api.ToolQueue, q *toolqueue.Status) {
 	}
 }
 
-// ToolRate shows a rate; nil: there is none.
+// ToolRate is the API form of a rate; nil if there is none.
 func ToolRate(r toolqueue.Rate) *api.ToolRate {
 	if r.N == 0 {
 		return nil
@@ -70,7 +70,7 @@ func ToolRate(r toolqueue.Rate) *api.ToolRate {
 	return &api.ToolRate{N: r.N, PerSeconds: r.Per.Seconds(), Burst: max(1, r.Burst)}
 }
 
-// ToolResult is the answer of a tool; its content is a list, if an empty one.
+// ToolResult is the API form of a tool's answer. Its content is a list, possibly empty.
 func ToolResult(r gateway.Result) api.ToolResult {
 	if len(r.Content) == 0 {
 		r.Content = json.RawMessage("[]")
