@@ -102,7 +102,7 @@ func TestGatewayAlone(t *testing.T) {
 	if got := b.want(0, "tools", "call", "held__greet", "--director", p.url); got.out != "hello\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := b.want(3, "status", "--director", p.url); !strings.Contains(got.err, "gateway alone") {
+	if got := b.want(3, "status", "--director", p.url); !strings.Contains(got.err, "standalone gateway") {
 		t.Errorf("%s", got.err)
 	}
 	servers := parse[struct{ Servers []api.ToolServer }](t, b.want(0, "tools", "servers", "--json", "--director", p.url).out).Servers

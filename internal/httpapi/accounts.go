@@ -14,14 +14,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// accountHandlers show, open and close accounts.
+// accountHandlers list, open, close and remove accounts.
 type accountHandlers struct {
 	engine *engine.Engine
 	audit  *access.AuditLog
 }
 
 // list is GET /api/accounts. Callers that are limited to some agents see the accounts of
-// those.
+// these agents.
 func (h *accountHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	all, err := h.accounts(r.Context(), access.CallerOf(r).Who)
 	return httpio.AnswerOr(w, api.Accounts{Accounts: all}, err)
@@ -92,7 +92,7 @@ func (h *accountHandlers) change(w http.ResponseWriter, r *http.Request, ev sign
 	}
 	all, err := h.accounts(r.Context(), access.CallerOf(r).Who)
 	i := slices.IndexFunc(all, func(a api.Account) bool { return a.Name == ev.Account })
-	if err != nil || i < 0 { // it was done all the same
+	if err != nil || i < 0 { // the change itself succeeded
 		all, i = []api.Account{view.Account(&after)}, 0
 	}
 	return h.audit.WriteAndAnswer(w, r, row, http.StatusOK, all[i])

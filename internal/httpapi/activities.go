@@ -17,17 +17,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Bounds of what one answer looks at.
+// Limits for the rows that one answer reads.
 const (
 	maxLiveActivities  = 10_000 // waiting tasks, the first in line
 	maxActivityPages   = 100    // pages of ended tasks
 	maxActivityNodes   = 1000
 	maxActivityDepth   = signalbox.MaxCallDepth
-	activityLivePrefix = "live:" // of a cursor among what has not ended
+	activityLivePrefix = "live:" // prefix of a cursor among unended tasks
 	activityPastPrefix = "past:"
 )
 
-// activityFilter chooses activities.
+// activityFilter selects activities.
 type activityFilter struct {
 	who                signalbox.Principal
 	agent, kind, state string
@@ -38,7 +38,7 @@ func (f *activityFilter) takes(t *signalbox.Task) bool {
 		(f.state == "" || activityState(t.State) == f.state) && f.who.SeesTask(t)
 }
 
-// live and past say whether what has not, or has, ended can match.
+// live and past report whether unended and ended tasks can match.
 func (f *activityFilter) live() bool {
 	return f.state == "" || f.state == activityQueued || f.state == activityStarted
 }
@@ -47,11 +47,11 @@ func (f *activityFilter) past() bool {
 	return f.state == "" || f.state == activityCompleted || f.state == activityFailed
 }
 
-// activityHandlers show tasks as activities, by who began what.
+// activityHandlers show tasks as activities.
 type activityHandlers struct{ engine *engine.Engine }
 
-// activities is GET /api/activities: first what has not ended, then what has,
-// each newest first.
+// activities is GET /api/activities: first the unended tasks, then the ended ones, each
+// newest first.
 func (h *activityHandlers) activities(w http.ResponseWriter, r *http.Request) error {
 	f, err := activityFilterOf(r)
 	if err != nil {
@@ -96,8 +96,8 @@ func activityFilterOf(r *http.Request) (activityFilter, error) {
 	return f, nil
 }
 
-// liveActivities adds what runs and waits and was submitted before seq (0:
-// all). Where the page is full it leaves a cursor.
+// liveActivities adds running and waiting tasks that were submitted before seq (0: all). If
+// the page is full, it sets a cursor.
 func (h *activityHandlers) liveActivities(ctx context.Context, f *activityFilter, seq int64, limit int, out *api.Activities) error {
 	tasks, err := h.unended(ctx, f.agent)
 	if err != nil {
@@ -119,8 +119,7 @@ func (h *activityHandlers) liveActivities(ctx context.Context, f *activityFilter
 	return nil
 }
 
-// unended reads the tasks in flight and the first that wait: all, or those
-// of an agent.
+// unended reads the tasks in flight and the first waiting tasks, of all agents or of one.
 func (h *activityHandlers) unended(ctx context.Context, agent string) ([]signalbox.Task, error) {
 	tasks, err := h.engine.Read().InFlight(ctx)
 	if err != nil {
@@ -130,7 +129,7 @@ func (h *activityHandlers) unended(ctx context.Context, agent string) ([]signalb
 	if agent != "" {
 		queues = []string{signalbox.AgentQueue(agent), signalbox.BypassQueue(agent)}
 	}
-	seen := map[string]bool{} // a task can be claimed between the two reads, and requeued
+	seen := map[string]bool{} // a task may be claimed or requeued between the two reads
 	for i := range tasks {
 		seen[tasks[i].ID] = true
 	}
@@ -154,11 +153,10 @@ func (h *activityHandlers) unended(ctx context.Context, agent string) ([]signalb
 	return tasks, nil
 }
 
-// pastActivities fills the page up with what has ended, behind cursor from.
-// It looks at a bounded number of rows, so that a page may be short and still
-// have a next.
+// pastActivities fills the page with ended tasks after the cursor from. It reads a limited
+// number of rows, so a page may be short and still have a next one.
 func (h *activityHandlers) pastActivities(ctx context.Context, f *activityFilter, from string, limit int, out *api.Activities) error {
-	// The store's own filter by agent would leave out what waited for it in vain.
+	// The store's own filter by agent would omit tasks that never started on the agent.
 	q := store.HistoryQuery{Before: from}
 	if f.state == activityCompleted {
 		q.State = signalbox.Completed
@@ -191,8 +189,8 @@ func activityCursor(prefix, at string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(prefix + at))
 }
 
-// parseActivityCursor returns the place among what has not ended, or the
-// history's own cursor.
+// parseActivityCursor returns the position among the unended tasks, or the cursor of the
+// history.
 func parseActivityCursor(s string) (live int64, past *string, err error) {
 	if s == "" {
 		return 0, nil, nil
@@ -211,8 +209,8 @@ func parseActivityCursor(s string) (live int64, past *string, err error) {
 	return 0, nil, signalbox.Invalid("before", "before must be the next of the page before, not %q", httpio.Clip(s))
 }
 
-// activity is GET /api/activities/{id}: a task and the tree of those that its
-// execution called.
+// activity is GET /api/activities/{id}: a task, and the tree of tasks that its execution
+// called.
 func (h *activityHandlers) activity(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
@@ -234,8 +232,8 @@ func (h *activityHandlers) activity(w http.ResponseWriter, r *http.Request) erro
 	return httpio.Answer(w, http.StatusOK, v)
 }
 
-// addChildren adds the tree below an activity, at most left nodes of it,
-// level by level within each branch.
+// addChildren adds the tree below an activity, at most left nodes, level by level within
+// each branch.
 func (h *activityHandlers) addChildren(ctx context.Context, who signalbox.Principal, v *api.Activity, depth int, left *int) error {
 	if depth == 0 || *left <= 0 {
 		return nil
@@ -272,7 +270,7 @@ const (
 	activityFailed    = "failed"
 )
 
-// activityView is a task in the words of the seed's activity stream.
+// activityView is a task in the terms of the seed's activity stream.
 func activityView(t *signalbox.Task) api.Activity {
 	v := api.Activity{
 		ID: t.ID, Type: activityType(t), State: activityState(t.State), AgentName: view.AgentOf(t), ParentActivityID: t.ParentID,
@@ -284,14 +282,14 @@ func activityView(t *signalbox.Task) api.Activity {
 	}
 	v.UserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
-	if t.Mode == signalbox.ModeTool { // it is put in line, and nobody looks for a free slot first
+	if t.Mode == signalbox.ModeTool { // tool tasks are always queued, even if a slot is free
 		v.Details.QueueStatus = activityQueued
 	}
 	if !t.State.Waiting() {
 		v.StartedAt = view.Time(t.StartedAt)
 	}
 	if v.StartedAt != nil && v.CompletedAt != nil {
-		ms := max(0, t.EndedAt.Sub(t.StartedAt).Milliseconds()) // whatever the clocks did in between
+		ms := max(0, t.EndedAt.Sub(t.StartedAt).Milliseconds()) // even if a clock was set back in between
 		v.DurationMS = &ms
 	}
 	if v.State == activityFailed {
@@ -300,15 +298,15 @@ func activityView(t *signalbox.Task) api.Activity {
 	return v
 }
 
-// activityType says what kind of activity a task is. What an agent asks of
-// another is a collaboration, also when it asks by a chat; what it asks of a
-// tool is a call of the tool, and what a schedule asks is a schedule's.
+// activityType is the type of a task's activity. A task of an agent for another agent is a
+// collaboration, even if it is a chat. A tool task is a tool call, and a task of a schedule
+// belongs to the schedule.
 func activityType(t *signalbox.Task) string {
 	_, byAgent := signalbox.OwnerAgent(t.Owner)
 	switch {
 	case t.Mode == signalbox.ModeTool:
 		return typeTool
-	case t.Source == signalbox.SourceScheduler && t.Mode == signalbox.ModeQueue: // also that of an agent's schedule: no agent says so of its own calls
+	case t.Source == signalbox.SourceScheduler && t.Mode == signalbox.ModeQueue: // also for the schedule of an agent, whose own calls have another source
 		return typeSchedule
 	case byAgent:
 		return typeCollaboration

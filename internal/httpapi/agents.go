@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// agentHandlers register, list and remove agents, and take their heartbeats.
+// agentHandlers register, list and remove agents, and receive their heartbeats.
 type agentHandlers struct {
 	engine    *engine.Engine
 	audit     *access.AuditLog
@@ -31,8 +31,8 @@ type agentHandlers struct {
 	names     agentNameCache
 }
 
-// newAgentHandlers forgets the names of agents that are removed, here or by another
-// director.
+// newAgentHandlers initializes h so that the name cache drops agents that are removed,
+// here or by another director.
 func newAgentHandlers(h *agentHandlers) *agentHandlers {
 	h.engine.Observe(func(a *engine.Applied) {
 		if a.Kind == signalbox.EventAgentRemoved {
@@ -59,7 +59,7 @@ func (h *agentHandlers) agents(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// agentViews joins the stored agents with their live state.
+// agentViews combines the stored agents with their live state.
 func (h *agentHandlers) agentViews(ctx context.Context, rows []signalbox.Agent) ([]api.Agent, error) {
 	read := h.engine.Read()
 	queues := make([]string, len(rows))
@@ -89,8 +89,8 @@ func (h *agentHandlers) agentViews(ctx context.Context, rows []signalbox.Agent) 
 	return views, nil
 }
 
-// runningTasks returns the tasks in slots by agent: slots in use are exactly
-// the rows that hold them.
+// runningTasks returns the tasks in slots, by agent. A slot is in use exactly if a row
+// holds it.
 func (h *agentHandlers) runningTasks(ctx context.Context) (map[string][]api.RunningTask, error) {
 	read := h.engine.Read()
 	slots, err := read.Slots(ctx)
@@ -109,7 +109,7 @@ func (h *agentHandlers) runningTasks(ctx context.Context) (map[string][]api.Runn
 	for _, s := range slots {
 		v := api.RunningTask{QueueID: s.TaskID, Slot: s.Slot, Fence: s.Fence, Withheld: s.Withheld}
 		t := byID[s.TaskID]
-		if t == nil { // withheld, or ended since the slots were read
+		if t == nil { // withheld, or ended after the slots were read
 			if row, err := read.Task(ctx, s.TaskID); err == nil {
 				t = &row
 			}
@@ -148,18 +148,18 @@ func (h *agentHandlers) heartbeat(w http.ResponseWriter, r *http.Request) error 
 			return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullHeartbeatSeconds, Stop: stop})
 		}
 	}
-	if beat.State == "stopping" { // who dispatches to it need not find out by itself
+	if beat.State == "stopping" { // so that its director stops dispatching to it at once
 		h.forwardHeartbeat(r.Context(), name, beat)
 	}
 	if !h.runs.Heartbeat(name, beat) {
-		return httpio.Refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, httpio.Clip(beat.URL))
+		return httpio.Refuse(signalbox.CodeConflict, "register again", "agent %s is registered at another address than %s", name, httpio.Clip(beat.URL))
 	}
 	every := max(1, int(h.runs.HeartbeatInterval()/time.Second))
 	return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 }
 
-// forwardHeartbeat sends a heartbeat on to the director that dispatches to the agent. If
-// that fails, that director notices by itself.
+// forwardHeartbeat forwards a heartbeat to the director that dispatches to the agent. If
+// that fails, that director notices the stop by itself.
 func (h *agentHandlers) forwardHeartbeat(ctx context.Context, name string, beat api.Heartbeat) {
 	holder, elsewhere := h.forward.RemoteHolder(ctx, name)
 	if !elsewhere {
@@ -169,11 +169,11 @@ func (h *agentHandlers) forwardHeartbeat(ctx context.Context, name string, beat 
 	defer cancel()
 	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/agents/" + name + "/heartbeat", Body: beat}
 	if err := h.forward.Ask(ctx, holder, q, 0, &api.HeartbeatAnswer{}); err != nil {
-		h.log.Debug("what an agent said was not passed on", "agent", name, "director", holder.ID, "error", err)
+		h.log.Debug("heartbeat not forwarded", "agent", name, "director", holder.ID, "error", err)
 	}
 }
 
-// forwardTimeout is short because the agent is about to stop.
+// forwardTimeout limits forwardHeartbeat. It is short because the agent is about to stop.
 const forwardTimeout = time.Second
 
 // removeAgent is DELETE /api/agents/{name}.
@@ -185,7 +185,7 @@ func (h *agentHandlers) removeAgent(w http.ResponseWriter, r *http.Request) erro
 	}
 	if row.Source == signalbox.AgentFromConfig {
 		return httpio.Refuse(signalbox.CodeConflict, "take it out of the configuration and restart the director",
-			"agent %s stands in the configuration: it would come back", name)
+			"agent %s is in the configuration: it would come back", name)
 	}
 	if err := h.engine.RemoveAgent(r.Context(), name, access.CallerOf(r).String()); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (h *agentHandlers) removeAgent(w http.ResponseWriter, r *http.Request) erro
 	return h.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}, http.StatusNoContent, nil)
 }
 
-// agentRow reads an agent; CodeNotFound also for an invalid name.
+// agentRow reads an agent. It returns CodeNotFound also for an invalid name.
 func agentRow(ctx context.Context, e *engine.Engine, name string) (signalbox.Agent, error) {
 	if signalbox.IsExecutor(name) {
 		return signalbox.Agent{}, noAgent(name)

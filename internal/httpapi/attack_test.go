@@ -214,7 +214,7 @@ func TestAttackAnAgentWhoseNameMoves(t *testing.T) {
 	}
 	for _, name := range []string{"moving.evil", "localhost.evil", "2130706433", "0x7f.1", "localhost.localdomain"} {
 		e := b.Do("POST", "/api/agents", body(name)).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
-		if !strings.Contains(e.Message, "no token vouches") || e.Hint == "" {
+		if !strings.Contains(e.Message, "needs a token") || e.Hint == "" {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// budgetHandlers show budgets.
+// budgetHandlers list budgets.
 type budgetHandlers struct{ engine *engine.Engine }
 
-// list is GET /api/budgets. Callers that are limited to some agents see the budgets of those,
-// and their own.
+// list is GET /api/budgets. Callers that are limited to some agents see the budgets of these
+// agents, and their own.
 func (h *budgetHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	if err := h.engine.RefreshBudgets(r.Context()); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (h *budgetHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, all)
 }
 
-// budgetOf is the budget that a caller gives; nil: none.
+// budgetOf converts the budget of a request; nil: none.
 //
 // Errors: CodeValidation.
 func budgetOf(b *api.Budget) (signalbox.Budget, error) {

@@ -20,9 +20,9 @@ import (
 
 const (
 	maxBulk      = 10_000 // tasks of one bulk action
-	bulkParallel = 16     // of them side by side
-	// bulkRows bounds the rows that are looked at: what would need more is
-	// refused rather than done in part.
+	bulkParallel = 16     // concurrent ones
+	// bulkRows limits the rows that are read: a query that needs more is
+	// refused instead of being done in part.
 	bulkRows = 100_000
 )
 
@@ -57,7 +57,7 @@ func (h *bulkHandler) bulk(w http.ResponseWriter, r *http.Request) error {
 	out := api.Bulk{Query: q.String(), Action: req.Action, Count: len(tasks), More: more}
 	if req.Expect != nil {
 		if *req.Expect != len(tasks) {
-			return httpio.Refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
+			return httpio.Refuse(signalbox.CodeConflict, "check what matches now, and try again with that count",
 				"%s can be %s now, not the %d that were expected: nothing was done", view.Counted(len(tasks), "task that matches", "tasks that match"), doneWord[req.Action], *req.Expect)
 		}
 		if err := h.doAll(r, tasks, &out); err != nil {
@@ -75,7 +75,7 @@ func (h *bulkHandler) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalb
 		return nil, signalbox.Invalid("action", "action must be cancel or retry, not %q", httpio.Clip(req.Action))
 	}
 	if who := access.CallerOf(r).Who; req.Action == bulkRetry && !who.Has(signalbox.ScopeSubmit) {
-		return nil, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
+		return nil, httpio.Refuse(signalbox.CodeForbidden, "use a token that has it", "to retry needs the scope %s, and %s has %s",
 			signalbox.ScopeSubmit, who.String(), access.ScopeWords(who.Scopes))
 	}
 	q, err := signalbox.ParseQuery(req.Query, h.engine.Now())
@@ -85,15 +85,14 @@ func (h *bulkHandler) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalb
 		named := *wrong
 		named.Field = "query"
 		return nil, &named
-	case err == nil && q.String() == "": // "" in quotes says as little
+	case err == nil && q.String() == "": // also for an empty text in quotes
 		return nil, signalbox.Invalid("query", "query must say which tasks are meant, such as agent:coder state:waiting; state:waiting,running are all that have not ended")
 	}
 	return &q, err
 }
 
-// bulkTasks are those that match and with which that can be done, at most
-// maxBulk, and whether there are more. What completed is made anew only where
-// the query says so.
+// bulkTasks returns the matching tasks to which the action applies, at most maxBulk, and
+// whether there are more. Completed tasks are retried only if the query names that state.
 func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, more bool, err error) {
 	completed := q.Names("state", string(signalbox.Completed)) || q.Names("reason", string(signalbox.ReasonCompleted)) || q.Only("id") != ""
 	can := func(t *signalbox.Task) bool {
@@ -117,13 +116,13 @@ func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action stri
 	}
 	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
 	if err == nil && s.Truncated {
-		return nil, false, httpio.Refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
+		return nil, false, httpio.Refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to read more than %d tasks", bulkRows)
 	}
 	return tasks, more, err
 }
 
-// bulkOrder retries the oldest first, and cancels running tasks last: a slot that one
-// frees must not go to a task that is about to be cancelled.
+// bulkOrder compares two tasks: retries are oldest first, and cancels are running tasks
+// last, so that a freed slot does not go to a task that is about to be cancelled.
 func bulkOrder(a, b *signalbox.Task, action string) int {
 	if action == bulkCancel {
 		return cmp.Or(cmp.Compare(inFlight(a), inFlight(b)), cmp.Compare(b.Seq, a.Seq))
@@ -168,7 +167,7 @@ func (h *bulkHandler) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bu
 	if out.Failed > 0 {
 		result = signalbox.AuditFailed
 	}
-	// What was done is recorded though its caller went away.
+	// The action is recorded even if the caller has disconnected.
 	return h.audit.Write(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
 		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: signalbox.AuditWarning, Result: result,
 		Details: signalbox.AuditDetails(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
@@ -180,7 +179,7 @@ func (h *bulkHandler) doOne(r *http.Request, t *signalbox.Task, action string) a
 	o := api.BulkOutcome{QueueID: t.ID}
 	err := r.Context().Err()
 	switch {
-	case err != nil: // the caller went away
+	case err != nil: // the caller has disconnected
 	case action == bulkCancel:
 		_, err = h.tasks.cancelTask(r.Context(), t, access.CallerOf(r).Who.String())
 	default:

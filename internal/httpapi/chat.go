@@ -22,15 +22,15 @@ type call struct {
 	agent string
 	task  engine.NewTask
 	who   signalbox.Principal
-	// cancelIfGone says that the task is of no use without its caller.
+	// cancelIfGone says that the task is cancelled if its caller disconnects.
 	cancelIfGone bool
 	prefer       prefer
-	// startWithin bounds the wait of a call whose task may wait for ever: when
-	// that has not started by then, the answer is 202. 0: no such bound.
+	// startWithin limits the wait of a call whose task may wait for ever: if the
+	// task has not started by then, the answer is 202. 0: no limit.
 	startWithin time.Duration
 }
 
-// callHandlers answer chats and bypass tasks, which make a task and wait for its end.
+// callHandlers handle chats and bypass tasks, which make a task and wait for its end.
 type callHandlers struct {
 	engine  *engine.Engine
 	metrics Metrics
@@ -58,8 +58,8 @@ func (h *callHandlers) chat(w http.ResponseWriter, r *http.Request) error {
 	return h.call(w, r, c)
 }
 
-// chat takes over what a chat asks for. standard is the wait of one that does
-// not say how long.
+// chat fills the call from a chat request. standard is the wait if the request does not
+// have one.
 func (c *call) chat(req api.ChatRequest, standard time.Duration) (err error) {
 	n := &c.task
 	if n.Prompt, err = promptOf(req.Prompt, req.Message); err != nil {
@@ -86,7 +86,7 @@ func (c *call) chat(req api.ChatRequest, standard time.Duration) (err error) {
 	return nil
 }
 
-// overflowOf merges overflow and wait_if_busy.
+// overflowOf combines overflow and wait_if_busy.
 func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
 	given := signalbox.Overflow(req.Overflow)
 	if req.WaitIfBusy == nil {
@@ -121,7 +121,7 @@ func (h *callHandlers) bypass(w http.ResponseWriter, r *http.Request) error {
 	return h.call(w, r, c)
 }
 
-// newCall reads what chats and bypass tasks have in common.
+// newCall reads the common parts of chats and bypass tasks.
 func (h *callHandlers) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
 	name, who := r.PathValue("name"), access.CallerOf(r).Who
 	if signalbox.IsExecutor(name) {
@@ -159,12 +159,12 @@ func sourceOf(who signalbox.Principal) signalbox.Source {
 	return signalbox.SourceUser
 }
 
-// promptOf merges prompt and message, which are the same.
+// promptOf returns prompt or message, which are two names for one field.
 func promptOf(prompt, message string) (string, error) {
 	return httpio.EitherName("prompt", prompt, "message", message)
 }
 
-// name is the kind of the call in the log.
+// name is the name of the call's kind in the log.
 func (c *call) name() string {
 	if c.task.Mode == signalbox.ModeBypass {
 		return "Task"
@@ -172,19 +172,19 @@ func (c *call) name() string {
 	return "Chat"
 }
 
-// call stores the task of a call and answers as its caller prefers. From then
-// on every answer names the task.
+// call stores the task of a call, and answers in the form that the caller prefers. From
+// then on every answer names the task.
 func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	streams := httpio.WantsStream(r) && !c.prefer.async()
-	if streams { // before the task is stored: afterwards there is no refusal
+	if streams { // before the task is stored, because it cannot be refused later
 		leave, err := h.streams.Reserve()
 		if err != nil {
 			return refused(h.metrics, err)
 		}
 		defer leave()
 	}
-	// A caller that goes away now must not leave open whether there is a task:
-	// it is stored or refused, and then dealt with as the caller wished.
+	// Even if the caller disconnects now, the task is stored or refused, and then
+	// handled as the caller requested.
 	got, err := h.engine.Submit(context.WithoutCancel(r.Context()), c.task)
 	if err != nil {
 		return h.callRefused(w, r, c, err)
@@ -194,7 +194,7 @@ func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) err
 	w.Header().Set("Location", view.TaskURL(t.ID))
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
-	} else { // in the seed's words
+	} else { // the seed's text
 		h.log.Info(fmt.Sprintf("[%s] Agent '%s' execution %s: %s", c.name(), c.agent, t.ID, t.QueueStatus()))
 	}
 	switch {

@@ -26,12 +26,12 @@ func (h *callHandlers) acceptedView(c *call, t *signalbox.Task, pos store.Positi
 		URL: view.TaskURL(t.ID), Message: message, WaitingFor: view.WaitingFor(h.engine.WaitsAt(t)),
 	}
 	if t.State.Waiting() && (t.QueuedAs > 0 || t.Claims > 0 || v.WaitingFor != nil) {
-		v.Position = pos.N // one for whom a slot was free stands in no line, though its claim takes a moment
+		v.Position = pos.N // 0 if a slot was free, although the claim takes a moment
 	}
 	return v
 }
 
-// ending is the answer to a call whose task has ended: the agent's response or an error.
+// ending is the answer to a call whose task has ended: the agent's response, or an error.
 type ending struct {
 	status   int
 	response *api.ChatResponse
@@ -70,8 +70,8 @@ func (h *callHandlers) endOf(ctx context.Context, c *call, t *signalbox.Task) (e
 	return ending{status: http.StatusOK, response: v}, nil
 }
 
-// runMS is how long the run took, as the agent measured it or else by the
-// row; never negative, whatever the clocks did.
+// runMS is the duration of the run, as measured by the agent, else from the row. It is never
+// negative, even if a clock was set back.
 func runMS(t *signalbox.Task, res *signalbox.Result) int64 {
 	if res.DurationSeconds > 0 {
 		return int64(res.DurationSeconds * 1000)
@@ -82,8 +82,8 @@ func runMS(t *signalbox.Task, res *signalbox.Result) int64 {
 	return max(0, t.EndedAt.Sub(t.StartedAt).Milliseconds())
 }
 
-// endStatus maps the reason for which a task did not complete to the status
-// of its call; those that are not named are the agent's fault: 502.
+// endStatus maps the reason why a task did not complete to the status of its call. Other
+// reasons are errors of the agent: 502.
 var endStatus = map[signalbox.Reason]int{
 	signalbox.ReasonWaitTimeout: http.StatusGatewayTimeout,
 	signalbox.ReasonRunTimeout:  http.StatusGatewayTimeout,
@@ -98,15 +98,15 @@ func failedEnd(c *call, t *signalbox.Task) ending {
 		status = http.StatusBadGateway
 	}
 	message := t.Message
-	if message == "" { // never so by the rules; a caller must not be left without a word
+	if message == "" { // cannot happen, but a caller must get a message
 		message = "it ended as " + string(t.Reason)
 	}
 	ref := refView(t)
 	e := api.ChatError{
 		Error: string(t.Reason), Code: string(t.Reason), Agent: c.agent, Message: message, State: string(t.State), Execution: &ref,
-		// What never ran can be sent again; what ran may have had effects.
+		// A task that never ran can be sent again; one that ran may have had effects.
 		Retryable: t.StartedAt.IsZero() && t.Reason != signalbox.ReasonRejected && t.Reason != signalbox.ReasonCancelled,
-		Hint:      "GET " + view.TaskURL(t.ID) + " has what it left behind; POST " + view.TaskURL(t.ID) + "/retry runs it anew",
+		Hint:      "GET " + view.TaskURL(t.ID) + " has its result and output; POST " + view.TaskURL(t.ID) + "/retry runs it again",
 	}
 	if t.Reason == signalbox.ReasonWaitTimeout {
 		e.Hint = "try again later, wait longer with wait_timeout, or wait in the backlog with overflow persist"
@@ -114,8 +114,8 @@ func failedEnd(c *call, t *signalbox.Task) ending {
 	return ending{status: status, body: e}
 }
 
-// callRefused answers a call whose task was not stored. What says something
-// of the agent has the seed's fields; the rest is an error as on every path.
+// callRefused answers a call whose task was not stored. Errors about the agent have the
+// seed's fields; others are like the errors of all routes.
 func (h *callHandlers) callRefused(w http.ResponseWriter, r *http.Request, c *call, err error) error {
 	_ = refused(h.metrics, err)
 	plain, what := httpio.ErrorBody(err)
@@ -139,7 +139,7 @@ func (h *callHandlers) callRefused(w http.ResponseWriter, r *http.Request, c *ca
 	return err
 }
 
-// busy is the seed's answer for an agent that has no slot free.
+// busy is the seed's answer for an agent without a free slot.
 func (h *callHandlers) busy(ctx context.Context, c *call, end *ending) error {
 	lane, err := h.engine.Lane(ctx, c.agent)
 	if err != nil {
@@ -161,9 +161,8 @@ func (h *callHandlers) busy(ctx context.Context, c *call, end *ending) error {
 	return nil
 }
 
-// full is the seed's answer for an agent whose queue is full. For
-// the backlog, which others share, the limit is another and so is the status
-// (design §3).
+// full is the seed's answer for an agent whose queue is full. The shared backlog has
+// another limit and another status (design §3).
 func (h *callHandlers) full(ctx context.Context, c *call, end *ending) error {
 	n := h.engine.Options().MaxSize
 	if c.task.Overflow != signalbox.OverflowPersist {
@@ -178,12 +177,12 @@ func (h *callHandlers) full(ctx context.Context, c *call, end *ending) error {
 	return nil
 }
 
-// prefer is what the header Prefer (RFC 7240) says of when to answer. What is
-// not understood is ignored, as the RFC wants.
+// prefer is the content of the header Prefer (RFC 7240) about the time of the answer. Other
+// preferences are ignored, as the RFC requires.
 type prefer struct {
 	respondAsync bool
 	limited      bool
-	wait         time.Duration // where limited
+	wait         time.Duration // if limited
 }
 
 // forever is longer than any task may wait and run.
@@ -211,7 +210,7 @@ func preferOf(r *http.Request) (p prefer) {
 // async reports whether the answer is to come as soon as the task is stored.
 func (p prefer) async() bool { return (p.respondAsync && !p.limited) || (p.limited && p.wait == 0) }
 
-// maxWait is how long the caller wants to wait at most.
+// maxWait is the maximum time that the caller wants to wait.
 func (p prefer) maxWait() time.Duration {
 	if p.limited {
 		return p.wait
@@ -219,8 +218,8 @@ func (p prefer) maxWait() time.Duration {
 	return forever
 }
 
-// applied is the value of Preference-Applied on an answer that came early for
-// the caller's sake; "" where that was not why.
+// applied is the value of Preference-Applied for an answer that came early because of the
+// caller's preference; "" if there was another reason.
 func (p prefer) applied() string {
 	switch {
 	case p.limited:

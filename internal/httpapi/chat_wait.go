@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// waitCall holds the answer to a call back until its task has ended, or the
-// caller, its preference or the director's end says otherwise.
+// waitCall waits with the answer to a call until its task has ended, the caller
+// disconnects, its preferred wait is over, or the director stops.
 func (h *callHandlers) waitCall(w http.ResponseWriter, r *http.Request, c *call, t signalbox.Task) error {
 	leave := h.callers.join(t.ID)
 	ctx, cancel := httpio.Until(r.Context(), h.life)
@@ -29,7 +29,7 @@ func (h *callHandlers) waitCall(w http.ResponseWriter, r *http.Request, c *call,
 		h.callerGone(r, c, t.ID, last)
 		return nil
 	}
-	if err != nil && ctx.Err() != nil { // the read that the director's end cut off
+	if err != nil && ctx.Err() != nil { // the read was canceled by the director's stop
 		now, err = h.engine.Read().Task(r.Context(), t.ID)
 	}
 	if err != nil {
@@ -58,13 +58,12 @@ func (h *callHandlers) hold(ctx context.Context, c *call, id string) (signalbox.
 	return h.engine.Wait(ctx, id, time.Until(over), engine.Ended)
 }
 
-// begun reports whether a task has left the line for good: it runs, or has
-// ended.
+// begun reports whether a task has left the line for good: it runs or has ended.
 func begun(t signalbox.Task) bool {
 	return !t.State.Waiting() && t.State != signalbox.Dispatching
 }
 
-// answerEarly is the 202 of a call whose task goes on without it.
+// answerEarly answers 202 to a call whose task goes on.
 func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *call, t *signalbox.Task) error {
 	pos, err := h.positionOf(r.Context(), t)
 	if err != nil {
@@ -84,7 +83,7 @@ func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *ca
 	return httpio.Answer(w, http.StatusAccepted, h.acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+view.TaskURL(t.ID)+"?wait=5m"))
 }
 
-// positionOf is the place in line of a task, zero where it does not wait.
+// positionOf is the position of a task in its line, zero if it does not wait.
 func (h *callHandlers) positionOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
 	if !t.State.Waiting() {
 		return store.Position{}, nil
@@ -92,11 +91,11 @@ func (h *callHandlers) positionOf(ctx context.Context, t *signalbox.Task) (store
 	return h.engine.Read().Position(ctx, t.ID)
 }
 
-// goneCaller is who cancels a task whose caller did not wait for its end.
+// goneCaller is named as the canceller of a task whose caller has disconnected.
 const goneCaller = "its caller, who went away"
 
-// callerGone notes that a caller has gone away before its answer, and cancels
-// its task where it asked for that and nobody else waits for the same task.
+// callerGone handles a caller that has disconnected before its answer. It cancels the task
+// if the caller requested that and no other caller waits for the same task.
 func (h *callHandlers) callerGone(r *http.Request, c *call, id string, last bool) {
 	cancels := c.cancelIfGone && last
 	h.log.Info("", c.name(), "caller_gone", "agent", c.agent, "execution", id, "cancels", cancels)
@@ -105,18 +104,18 @@ func (h *callHandlers) callerGone(r *http.Request, c *call, id string, last bool
 	}
 	_, err := h.engine.Cancel(context.WithoutCancel(r.Context()), id, goneCaller)
 	if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
-		h.log.Error("task of a caller who went away not cancelled", "queue_id", id, "error", err)
+		h.log.Error("task of a disconnected caller not cancelled", "queue_id", id, "error", err)
 	}
 }
 
-// callers counts who waits for which task: calls with the same idempotency
-// key wait for the same one.
+// callers counts the callers that wait for each task: calls with the same idempotency key
+// wait for the same task.
 type callers struct {
 	mu      sync.Mutex
 	waiting map[string]int
 }
 
-// join counts a caller until it leaves, which says whether it was the last.
+// join counts a caller until it calls leave, which returns whether it was the last one.
 func (c *callers) join(id string) (leave func() (last bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,24 +139,24 @@ func (c *callers) join(id string) (leave func() (last bool)) {
 type chatOutput struct {
 	After     int64  `json:"after"` // position of text in the whole log
 	Text      string `json:"text"`
-	Truncated bool   `json:"truncated,omitempty"` // what lies before it is no longer there
+	Truncated bool   `json:"truncated,omitempty"` // output before text is no longer kept
 }
 
-// callStream tells the caller of one task how it fares: accepted, then
-// position, started and output as they come, then result or error.
+// callStream sends the caller of a task its progress: accepted, then position, started and
+// output as they happen, then result or error.
 type callStream struct {
 	*httpio.Stream
 	calls    *callHandlers
 	c        *call
 	task     signalbox.Task
-	position api.ChatPosition   // as last told
-	started  bool               // as last told
-	version  stream.LineVersion // the last change of its queue that place takes into account
+	position api.ChatPosition   // as last sent
+	started  bool               // as last sent
+	version  stream.LineVersion // the queue's version when the position was read
 	lastRead time.Time
 }
 
-// streamCall answers a call with a stream. A stream that ends without result
-// or error was ended by the director's stop; the task goes on.
+// streamCall answers a call with a stream. If the stream ends without result or error, the
+// director is stopping, and the task goes on.
 func (h *callHandlers) streamCall(w http.ResponseWriter, r *http.Request, c *call, got engine.Receipt) error {
 	leave := h.callers.join(got.Task.ID)
 	ctx, cancel := httpio.Until(r.Context(), h.life)
@@ -168,15 +167,15 @@ func (h *callHandlers) streamCall(w http.ResponseWriter, r *http.Request, c *cal
 	switch {
 	case ended, h.life.Err() != nil, queuetools.Left(r.Context()):
 	case err != nil && !s.Gone && r.Context().Err() == nil:
-		return s.Fail(h.log, err) // the store's fault: who comes back with the same key is told by a proper answer
+		return s.Fail(h.log, err) // a store error: a retry with the same key gets it as the answer
 	default:
 		h.callerGone(r, c, got.Task.ID, last)
 	}
 	return nil
 }
 
-// run tells everything until the task has ended (then ended is true), the
-// caller goes away or ctx ends.
+// run sends events until the task has ended (then ended is true), the caller disconnects or
+// ctx ends.
 func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.Receipt) (ended bool, err error) {
 	if s.Stream, err = httpio.BeginStream(w); err != nil {
 		return false, err
@@ -231,8 +230,8 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 	}
 }
 
-// readTask reads the task and tells what changed: that it started, or its place in
-// line where something happened in its queue, or always where anew is set.
+// readTask reads the task and sends what has changed: that it has started, or its position
+// if its queue has changed, or always if anew is set.
 func (s *callStream) readTask(ctx context.Context, anew bool) error {
 	t, err := s.calls.engine.Read().Task(ctx, s.task.ID)
 	if err != nil {
@@ -241,10 +240,10 @@ func (s *callStream) readTask(ctx context.Context, anew bool) error {
 	s.task, s.lastRead = t, time.Now()
 	switch {
 	case t.State.Waiting():
-		s.started = false // an execution that came to nothing is followed by another
+		s.started = false // the execution failed, and another one follows
 		return s.sendPosition(ctx, anew)
 	case t.State == signalbox.Dispatching:
-		return nil // the agent can still say no
+		return nil // the agent may still refuse it
 	}
 	if s.position.Position != 0 {
 		s.position = api.ChatPosition{ID: t.ID}
@@ -257,7 +256,7 @@ func (s *callStream) readTask(ctx context.Context, anew bool) error {
 	}
 	s.started = true
 	begun := s.calls.acceptedView(s.c, &t, store.Position{}, nil, "")
-	begun.State = string(signalbox.Working) // so it was when it started, though it may have ended since
+	begun.State = string(signalbox.Working) // the state at the start, even if it has ended since
 	return s.SendTransient("started", begun)
 }
 
@@ -268,12 +267,12 @@ func (s *callStream) sendPosition(ctx context.Context, anew bool) error {
 	}
 	pos, err := s.calls.positionOf(ctx, &s.task)
 	if err != nil || pos.N == 0 {
-		return err // 0: it was claimed in this moment, which has a sign of its own
+		return err // 0: it was just claimed, which is reported separately
 	}
 	s.version = touched
 	gate := view.WaitingFor(s.calls.engine.WaitsAt(&s.task))
 	if s.task.QueuedAs == 0 && s.task.Claims == 0 && pos.N == 1 && gate == nil {
-		return nil // a slot is free for it: it does not stand in line
+		return nil // a slot is free for it, so it is not in line
 	}
 	if was := s.position.WaitingFor; pos.N == s.position.Position && (was == nil) == (gate == nil) && (gate == nil || was.Text == gate.Text) {
 		return nil
@@ -282,14 +281,14 @@ func (s *callStream) sendPosition(ctx context.Context, anew bool) error {
 	return s.SendTransient("position", s.position)
 }
 
-// outputPart is a part of a log, or why there is no more of it.
+// outputPart is a part of a log, or the error that ended it.
 type outputPart struct {
 	api.Output
 	err error
 }
 
-// followOutput reads the log of a task, from before its start until its end,
-// one part ahead of who takes them.
+// followOutput reads the log of a task, from before its start until its end, one part ahead
+// of the receiver.
 func (h *callHandlers) followOutput(ctx context.Context, id string) <-chan outputPart {
 	parts := make(chan outputPart)
 	go func() {
@@ -314,13 +313,13 @@ func (h *callHandlers) followOutput(ctx context.Context, id string) <-chan outpu
 	return parts
 }
 
-// part tells a part of the log. The last one comes with the end of the task,
-// which is told behind it.
+// part sends a part of the log. The last part comes with the end of the task, which is sent
+// after it.
 func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err error) {
 	if p.err != nil {
 		return false, p.err
 	}
-	if err := s.readTask(ctx, false); err != nil { // what is printed comes after the start
+	if err := s.readTask(ctx, false); err != nil { // output must come after the start
 		return false, err
 	}
 	if p.Done {
@@ -339,8 +338,8 @@ func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err er
 	return true, s.end(ctx)
 }
 
-// rest is the end of the log of a task that has ended. For an agent that
-// keeps no log logReader gives the answer, which the result has.
+// rest returns the end of the log of an ended task. It is empty if the agent keeps no log,
+// because then the log reader returns the answer, which the result already has.
 func (s *callStream) rest(ctx context.Context, p outputPart) (string, error) {
 	res, err := s.calls.engine.Read().Result(ctx, s.task.ID)
 	if err != nil || res.Tail == "" {

@@ -19,9 +19,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// directorHandlers list the directors over the store, and compare them.
+// directorHandlers list the directors that share the store, and compare them.
 type directorHandlers struct {
-	peers   forward.Peers // nil: there is none but this
+	peers   forward.Peers // nil: this is the only director
 	engine  *engine.Engine
 	version string
 	started time.Time
@@ -40,7 +40,7 @@ func (h *directorHandlers) directors(w http.ResponseWriter, r *http.Request) err
 	return httpio.AnswerOr(w, out, err)
 }
 
-// aloneInstance names a director that has no others.
+// aloneInstance is the name of a director without others.
 const aloneInstance = "local"
 
 func (h *directorHandlers) onlyDirector(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
@@ -88,7 +88,7 @@ func (h *directorHandlers) allDirectors(ctx context.Context, who signalbox.Princ
 	return out, nil
 }
 
-// living is how many directors live, this one among them.
+// living is the number of living directors, including this one.
 func (h *directorHandlers) living() int {
 	if h.peers == nil {
 		return 1
@@ -100,11 +100,11 @@ func (h *directorHandlers) living() int {
 	return n
 }
 
-// clockOff is from when on the clock of a director's host is worth a word: the
-// times in its log are not those of the store.
+// clockOff is the minimum clock difference to the store that is reported: the times in
+// the director's log are off by it.
 const clockOff = 2 * time.Second
 
-// checkDirectors looks at the directors over the store.
+// checkDirectors checks the directors that share the store.
 func (h *directorHandlers) checkDirectors(ctx context.Context) []api.Check {
 	const area = "directors"
 	if h.peers == nil {
@@ -112,7 +112,7 @@ func (h *directorHandlers) checkDirectors(ctx context.Context) []api.Check {
 	}
 	rows, err := h.engine.Read().Directors(ctx)
 	if err != nil {
-		return nil // the look at the store says it
+		return nil // the check of the store reports it
 	}
 	now, self := h.engine.Now(), h.peers.Self()
 	var out []api.Check
@@ -124,14 +124,14 @@ func (h *directorHandlers) checkDirectors(ctx context.Context) []api.Check {
 			out = append(out, h.compare(row, self)...)
 			continue
 		}
-		out = append(out, warning(area, "start it again if it is to be there; it is forgotten by itself a day after its end",
-			"director %s (%s) is gone since %s, and did not leave", row.ID, row.URL, row.Expires.UTC().Format(time.RFC3339)))
+		out = append(out, warning(area, "start it again if you need it; it is removed from the list a day after its end",
+			"director %s (%s) has been gone since %s, without leaving properly", row.ID, row.URL, row.Expires.UTC().Format(time.RFC3339)))
 	}
 	if !self.Alive(now) {
-		out = append(out, failure(area, "see that it reaches the store; its log says what fails", "the lease of this director (%s) is over: it dispatches nothing", self.ID))
+		out = append(out, failure(area, "check that it reaches the store; its log says what fails", "the lease of this director (%s) has expired: it dispatches nothing", self.ID))
 	}
 	if off := time.Since(now).Round(10 * time.Millisecond); off.Abs() >= clockOff {
-		out = append(out, warning(area, "let its host follow a time server; only the times in its log are off, for directors go by the store's clock",
+		out = append(out, warning(area, "synchronize its clock; only the times in its log are off, because directors use the store's clock",
 			"the clock of this director's host is %s off the store's", off))
 	}
 	return append([]api.Check{fine(area, "%s: %s; this is %s", livingWords(len(live)), strings.Join(live, ", "), self.ID)}, out...)
@@ -144,18 +144,18 @@ func livingWords(n int) string {
 	return fmt.Sprintf("%d live", n)
 }
 
-// compare looks for what two directors must have in common, or should have.
+// compare checks what two directors must, or should, have in common.
 func (h *directorHandlers) compare(row *store.Director, self store.Director) []api.Check {
 	const area = "directors"
 	switch {
 	case row.ID == self.ID:
 		return nil
 	case row.Key != self.Key:
-		return []api.Check{failure(area, "set the same SIGNALBOX_SECRET_KEY for all", "director %s has another secret key: neither can read what the other has sealed", row.ID)}
+		return []api.Check{failure(area, "set the same SIGNALBOX_SECRET_KEY for all", "director %s has another secret key: neither can decrypt what the other has encrypted", row.ID)}
 	case row.Version != self.Version:
-		return []api.Check{warning(area, "go on with the upgrade: only versions of one minor run side by side", "director %s runs version %s, and this one %s", row.ID, row.Version, self.Version)}
+		return []api.Check{warning(area, "complete the upgrade: only versions with the same minor number run side by side", "director %s runs version %s, and this one %s", row.ID, row.Version, self.Version)}
 	case row.URL == "":
-		return []api.Check{warning(area, "start it with --advertise", "director %s does not say where it is reached: what only it knows is not shown elsewhere", row.ID)}
+		return []api.Check{warning(area, "start it with --advertise", "director %s has no address: other directors cannot show what only it knows", row.ID)}
 	}
 	return nil
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// DoctorCheck looks at something that the director stands on. What only who
-// administers it may know, such as a path, is said for admin alone.
+// DoctorCheck checks something that the director depends on. Details for admins only,
+// such as paths, are included if admin is set.
 type DoctorCheck func(ctx context.Context, admin bool) []api.Check
 
-// doctorTimeout bounds all checks together: one that hangs is a finding.
+// doctorTimeout limits all checks together: a check that hangs is a finding.
 const doctorTimeout = 20 * time.Second
 
-// doctorHandlers look for what is wrong.
+// doctorHandlers run the checks of doctor.
 type doctorHandlers struct {
 	checks    []DoctorCheck
 	toolsOnly bool
@@ -46,8 +46,8 @@ type doctorHandlers struct {
 	log       *slog.Logger
 }
 
-// doctor is GET /api/doctor. A look that fails is a finding itself, so that the
-// answer is 200 as long as there is a director to give it.
+// doctor is GET /api/doctor. A failed check is a finding, so that the answer is always
+// 200.
 func (h *doctorHandlers) doctor(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), doctorTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (h *doctorHandlers) doctor(w http.ResponseWriter, r *http.Request) error {
 	add := func(checks ...api.Check) { out.Checks = append(out.Checks, checks...) }
 	add(h.checkAccess())
 	if h.toolsOnly {
-		add(fine("store", "tasks of tools are kept in memory: they end with the gateway"))
+		add(fine("store", "tool tasks are kept in memory: they end with the gateway"))
 	} else {
 		add(h.checkStore(ctx, c)...)
 		add(h.checkWaits(ctx)...)
@@ -101,10 +101,10 @@ func (h *doctorHandlers) checkAccess() api.Check {
 		}
 		return warning("access", cure, "it is open: every program of this machine has every right")
 	}
-	return fine("access", "it is closed: who calls shows a token or logs in")
+	return fine("access", "it is closed: callers need a token or a login")
 }
 
-// checkStore looks at the store and, as far as it answers, at the queue in it.
+// checkStore checks the store and, if it answers, the queue in it.
 func (h *doctorHandlers) checkStore(ctx context.Context, c access.Caller) []api.Check {
 	const cure = "see the director's log, and whether the disk is full"
 	info := h.engine.Info()
@@ -121,8 +121,8 @@ func (h *doctorHandlers) checkStore(ctx context.Context, c access.Caller) []api.
 	return append([]api.Check{checkGrade(info), h.checkDepth(counts), h.checkStarts(counts)}, checkPauses(view.VisiblePauses(pauses, c.Who))...)
 }
 
-// checkGrade says how durable the store is. One that loses what it acknowledged
-// is a failure of the promise, whoever allowed it.
+// checkGrade reports how durable the store is. A store that may lose acknowledged tasks is a
+// failure, even if it was configured so.
 func checkGrade(info store.Info) api.Check {
 	text := fmt.Sprintf("%s, schema %d, durability %s: %s", info.Kind, info.Schema, info.Grade, info.Durability)
 	switch info.Grade {
@@ -134,15 +134,14 @@ func checkGrade(info store.Info) api.Check {
 	return fine("store", "%s", text)
 }
 
-// checkDepth compares what waits with the limit of the backlog.
+// checkDepth compares the number of waiting tasks with the limit of the backlog.
 func (h *doctorHandlers) checkDepth(counts store.Counts) api.Check {
 	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
 	waiting, most := counts.Limits[signalbox.LimitWork], h.engine.Options().MaxSize
 	return checkFill("queue", cure, fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most), "submits", waiting, most)
 }
 
-// checkFill compares what waits with its bound. A fifth of it is left when it
-// warns.
+// checkFill compares what waits with its limit. It warns if less than a fifth is left.
 func checkFill(area, cure, text, refused string, waiting, most int) api.Check {
 	switch {
 	case waiting >= most:
@@ -153,7 +152,8 @@ func checkFill(area, cure, text, refused string, waiting, most int) api.Check {
 	return fine(area, "%s", text)
 }
 
-// checkStarts looks for tasks that nobody could start.
+// checkStarts checks for tasks that cannot start because no agent is up or queues are
+// paused.
 func (h *doctorHandlers) checkStarts(counts store.Counts) api.Check {
 	live := h.engine.LiveAgents()
 	up := agentCounts(withoutExecutors(live)).Up
@@ -187,7 +187,7 @@ func checkPauses(pauses []signalbox.Pause) []api.Check {
 	return out
 }
 
-// checkAgents looks at the agents that the caller may know.
+// checkAgents checks the agents that the caller may see.
 func (h *doctorHandlers) checkAgents(who signalbox.Principal) []api.Check {
 	var out []api.Check
 	var up []string
@@ -224,11 +224,11 @@ func downAgent(a engine.LiveAgent) api.Check {
 	return warning("agents", "start it again, or signalbox agents remove "+a.Name, "%s", text)
 }
 
-// untried is how long the time of a closed account may be over before it is reported: a
-// director tries it within a second.
+// untried is how long after its reopening time a closed account is reported: a director
+// should try it within a second.
 const untried = time.Minute
 
-// checkAccounts looks at the accounts that the caller may know.
+// checkAccounts checks the accounts that the caller may see.
 func (h *doctorHandlers) checkAccounts(ctx context.Context, who signalbox.Principal) []api.Check {
 	all, err := h.accounts.accounts(ctx, who)
 	if err != nil {
@@ -249,7 +249,7 @@ func (h *doctorHandlers) checkAccounts(ctx context.Context, who signalbox.Princi
 	return out
 }
 
-// checkAccount looks at an account that is not open.
+// checkAccount checks an account that is not open.
 func (h *doctorHandlers) checkAccount(a *api.Account) api.Check {
 	tries := "signalbox accounts open " + a.Name + " tries at once"
 	text := fmt.Sprintf("%s; tasks that wait for it: %d", a.Text, a.Parked+a.Waiting)
@@ -272,7 +272,7 @@ func (h *doctorHandlers) checkAccount(a *api.Account) api.Check {
 	return warning("accounts", "they go on by themselves then; "+tries, "%s", text)
 }
 
-// checkTools looks at the servers of tools, and at the calls that are tasks.
+// checkTools checks the servers of tools, and the executor of tool tasks.
 func (h *doctorHandlers) checkTools(ctx context.Context, admin bool) []api.Check {
 	if h.tools == nil {
 		return nil
@@ -280,10 +280,10 @@ func (h *doctorHandlers) checkTools(ctx context.Context, admin bool) []api.Check
 	return append(checkServers(h.tools.Servers(), admin), h.checkExecutors(ctx)...)
 }
 
-// checkServers looks at the servers of tools. Their own words may hold paths
-// and addresses.
+// checkServers checks the servers of tools. Their error texts may contain paths and
+// addresses, and are only for admins.
 func checkServers(servers []gateway.Server, admin bool) []api.Check {
-	const cure = "signalbox tools servers says more"
+	const cure = "see signalbox tools servers"
 	var out []api.Check
 	ready := 0
 	for _, s := range servers {
@@ -306,8 +306,8 @@ func checkServers(servers []gateway.Server, admin bool) []api.Check {
 	return append([]api.Check{fine("tools", "%d of %d servers are ready", ready, len(servers))}, out...)
 }
 
-// checkExecutors looks at the director's own executor, at what waits for it, and
-// at slots that nobody can free.
+// checkExecutors checks the director's own executor, the calls that wait for it, and
+// slots that hang.
 func (h *doctorHandlers) checkExecutors(ctx context.Context) []api.Check {
 	counts, err := h.engine.Read().Counts(ctx)
 	if err != nil {
@@ -316,7 +316,7 @@ func (h *doctorHandlers) checkExecutors(ctx context.Context) []api.Check {
 	var out []api.Check
 	for _, a := range h.engine.LiveAgents() {
 		kind, own := signalbox.ExecutorKind(a.Name)
-		if !own || !h.forward.OwnExecutor(a.Name) { // each director looks at its own
+		if !own || !h.forward.OwnExecutor(a.Name) { // each director checks its own
 			continue
 		}
 		if a.Message != "" {
@@ -329,8 +329,8 @@ func (h *doctorHandlers) checkExecutors(ctx context.Context) []api.Check {
 	return out
 }
 
-// checkCommands compares what waits with commands.max_waiting, as checkDepth
-// does for the backlog.
+// checkCommands compares the waiting commands with commands.max_waiting, like checkDepth
+// for the backlog.
 func (h *doctorHandlers) checkCommands(waiting int, a engine.LiveAgent) api.Check {
 	const cure = "raise commands.max_waiting or commands.max_concurrent, or cancel what is no longer needed: signalbox tools tasks lists it"
 	text := fmt.Sprintf("%d of %d command slots are taken", a.InUse, a.Slots)
@@ -342,17 +342,17 @@ func (h *doctorHandlers) checkCommands(waiting int, a engine.LiveAgent) api.Chec
 }
 
 const (
-	// passedOver is how long the first task of a queue may wait beside a free slot
-	// before it is reported: a claim takes milliseconds.
+	// passedOver is how long the first task of a queue may wait although a slot is
+	// free before it is reported: a claim takes milliseconds.
 	passedOver = 10 * time.Second
 	// recheckDelay is the time until such a task is checked once more.
 	recheckDelay = time.Second
-	// maxCheckedQueues bounds the queues that are checked.
+	// maxCheckedQueues limits the queues that are checked.
 	maxCheckedQueues = 50
 )
 
-// checkWaits looks for tasks that nobody takes though nothing stands in their
-// way (design §4, 9): the first of each line, by the same gates as why.
+// checkWaits checks for tasks that no agent takes although all their gates are open
+// (design §4, 9): the first of each line, with the same gates as why.
 func (h *doctorHandlers) checkWaits(ctx context.Context) []api.Check {
 	shot, err := h.engine.Read().Snapshot(ctx, 1)
 	if err != nil {
@@ -376,14 +376,14 @@ func (h *doctorHandlers) checkWaits(ctx context.Context) []api.Check {
 	for _, id := range over {
 		t, err := h.engine.Read().Task(ctx, id)
 		if err == nil && h.passedOver(ctx, &t) {
-			out = append(out, failure("queue", "see the director's log; a restart of the director takes it up", "task %s has waited for %s in %s, nothing stands in its way, and nobody takes it",
+			out = append(out, failure("queue", "see the director's log; a restart of the director takes it up", "task %s has waited for %s in %s, and no agent takes it although all its gates are open",
 				t.ID, h.engine.Now().Sub(t.EnqueuedAt).Truncate(time.Second), t.Queue))
 		}
 	}
 	return out
 }
 
-// passedOver reports whether a task could have started for a while.
+// passedOver reports whether a task could have started a while ago.
 func (h *doctorHandlers) passedOver(ctx context.Context, t *signalbox.Task) bool {
 	if t.State != signalbox.Pending || !t.Ready || h.engine.Now().Sub(t.EnqueuedAt) < passedOver || h.draining.Load() {
 		return false

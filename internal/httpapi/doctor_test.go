@@ -101,7 +101,7 @@ func TestDoctorOfATaskThatIsPassedOver(t *testing.T) {
 	b.Do("POST", "/api/queue/task", `{"prompt": "x"}`).Want(t, 201, nil)
 	hasNot(t, doctorFindings(b), "nobody takes it") // it has only just come
 	now = now.Add(time.Minute)
-	has(t, doctorFindings(b), "fail queue: task queue-", "has waited for 1m0s in work, nothing stands in its way, and nobody takes it")
+	has(t, doctorFindings(b), "fail queue: task queue-", "has waited for 1m0s in work, and no agent takes it although all its gates are open")
 	free.InUse = 1
 	b.Live.Set(free)
 	hasNot(t, doctorFindings(b), "nobody takes it")
@@ -162,7 +162,7 @@ func TestDoctorTellsAdminsMore(t *testing.T) {
 func TestDoctorOfAGatewayAlone(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools, o.Config.ToolsOnly = failedTools{apitest.NewTools()}, true })
 	all := doctorFindings(b)
-	has(t, all, "ok director: ", "warn access: it is open", "ok store: tasks of tools are kept in memory", "ok tools: 2 of 4 servers are ready", "warn tools: server commands is ready, with a fault: processes [4711]", "warn tools: server browser has failed: exec /srv/browser", "warn tools: server late is starting")
+	has(t, all, "ok director: ", "warn access: it is open", "ok store: tool tasks are kept in memory", "ok tools: 2 of 4 servers are ready", "warn tools: server commands is ready, with a fault: processes [4711]", "warn tools: server browser has failed: exec /srv/browser", "warn tools: server late is starting")
 	hasNot(t, all, " queue:", " agents:")
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 )
 
-// handlers has the handlers of all routes, by noun.
+// handlers has the handlers of all routes, by resource.
 type handlers struct {
 	submits    *submitHandlers
 	queues     *queueHandlers
@@ -49,7 +49,7 @@ type handlers struct {
 	gate        *access.Gate
 }
 
-// newHandlers makes the handlers from the parts of the server.
+// newHandlers returns the handlers for the parts of the server.
 func (d *Server) newHandlers() *handlers {
 	cfg, e := &d.cfg, d.engine
 	forward := forward.New(cfg.Peers, e, cfg.Log, d.life)
@@ -116,17 +116,17 @@ func (d *Server) newHandlers() *handlers {
 	}
 }
 
-// endpoint is what the director has for a route of api.Routes.
+// endpoint is the director's side of a route of api.Routes.
 type endpoint struct {
 	handle httpio.Handler
-	narrow access.Narrowing // for callers that are limited to some agents; admins have no limits
-	// lasting requests may take long: they end when their caller loses its rights.
+	narrow access.Narrowing // for callers that are limited to some agents
+	// lasting says that a request may take long; it ends when its caller loses its rights.
 	lasting bool
-	gateway bool // a standalone gateway has it, too
+	gateway bool // a standalone gateway also has the route
 }
 
-// endpoints has one endpoint for each route, by the route's name. Figures of the
-// whole (depth, counts, positions) are shown to callers with limits, too.
+// endpoints returns the endpoint of each route, by the route's name. Callers with limits
+// also see totals (depth, counts, positions).
 func (h *handlers) endpoints() map[string]endpoint {
 	return map[string]endpoint{
 		"submit":        {handle: h.submits.submit, narrow: access.ByHandler},
@@ -182,7 +182,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"bypass":           {handle: h.calls.bypass, narrow: access.OfAgent, lasting: true},
 		"workspaces":       {handle: h.workspaces.list, narrow: access.ByHandler},
 		"openTerminal":     {handle: h.terminals.openTerminal, narrow: access.OfAgent},
-		"terminal":         {handle: h.terminals.terminal, narrow: access.Free}, // its ticket was given to one that may
+		"terminal":         {handle: h.terminals.terminal, narrow: access.Free}, // only allowed callers get a ticket
 		"sessions":         {handle: h.sessions.sessions, narrow: access.ByHandler},
 		"archiveSession":   {handle: h.sessions.archiveSession, narrow: access.ByHandler},
 		"restoreSession":   {handle: h.sessions.restoreSession, narrow: access.ByHandler},

@@ -12,17 +12,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// noAgent refuses the name of the executor where an agent is wanted, with what
-// to do instead.
+// noAgent returns an error if a name is that of an executor, with a hint on what to do
+// instead.
 func noAgent(name string) error {
 	kind, _ := signalbox.ExecutorKind(name)
 	return httpio.Refuse(signalbox.CodeNotFound,
-		"signalbox tools tasks lists what it runs, signalbox cancel ID ends one of them, signalbox pause "+kind+" lets it begin nothing",
-		"%s is no agent: it is the director's own executor, which runs tool calls that are tasks", httpio.Clip(name))
+		"signalbox tools tasks lists what it runs, signalbox cancel ID ends one of them, signalbox pause "+kind+" stops it from starting others",
+		"%s is not an agent: it is the director's own executor, which runs tool tasks", httpio.Clip(name))
 }
 
-// ownQueue is the queue of which an agent, or a part of the executor, is the
-// only server in its director.
+// ownQueue is the queue that only an agent, or a part of the executor, serves in its
+// director.
 func ownQueue(name string) string {
 	if kind, ok := signalbox.ExecutorKind(name); ok {
 		return kind
@@ -30,8 +30,7 @@ func ownQueue(name string) string {
 	return signalbox.AgentQueue(name)
 }
 
-// splitExecutors takes the rows of the director's own executor out of those of
-// agents.
+// splitExecutors separates the rows of the director's own executor from those of agents.
 func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
 	agents = []api.Agent{}
 	for _, v := range views {
@@ -45,13 +44,13 @@ func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
 	return agents, executors
 }
 
-// withoutExecutors leaves the director's own executor out of what is alive.
+// withoutExecutors removes the director's own executor from a list of live agents.
 func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
 	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return signalbox.IsExecutor(a.Name) })
 }
 
-// toolTaskCounts is nil where no tool call can be a task, and none is. What runs
-// at other directors is known by its slots alone.
+// toolTaskCounts counts the tool tasks; nil if there are none and there can be none. At
+// other directors, running ones are counted by their slots.
 func toolTaskCounts(ctx context.Context, e *engine.Engine, peers forward.Peers, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
 	out := api.ToolTaskCounts{Waiting: c.WaitingCalls()}
 	known := out.Waiting > 0

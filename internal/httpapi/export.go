@@ -26,7 +26,7 @@ const (
 	exportBytes = 8 << 20
 )
 
-// The parts of an export, in their order: what a cursor begins with.
+// The parts of an export, in their order: the prefixes of cursors.
 const (
 	partWaiting = "waiting"
 	partRunning = "running"
@@ -34,7 +34,7 @@ const (
 	partUsage   = "usage"
 )
 
-// transferHandlers export tasks, and import those of another queue.
+// transferHandlers export tasks, and import tasks of another queue.
 type transferHandlers struct{ engine *engine.Engine }
 
 // export is GET /api/export.
@@ -93,7 +93,7 @@ func (p *exporter) waiting(after string) error {
 	return err
 }
 
-// running lists what is in flight by fence, which a task keeps.
+// running lists the tasks in flight, ordered by fence, which a task keeps.
 func (p *exporter) running(after string) error {
 	var fence int64
 	if after != "" {
@@ -133,7 +133,7 @@ func (p *exporter) ended(before string) error {
 	if p.out.Next = partUsage; page.Next != "" {
 		p.out.Next = partEnded + ":" + page.Next
 	}
-	if n < len(page.Tasks) { // too large for one page: ask for the place at which it was cut
+	if n < len(page.Tasks) { // too large for one page: read the cursor of the cut
 		q.Limit = n
 		if page, err = p.engine.Read().History(p.r.Context(), q); err == nil && page.Next != "" {
 			p.out.Next = partEnded + ":" + page.Next
@@ -145,7 +145,7 @@ func (p *exporter) ended(before string) error {
 // exportedDays is how many days of usage are on one page.
 const exportedDays = 40
 
-// usage lists the sums of some days, and goes on with the days before.
+// usage lists the sums of some days; the next page has the days before.
 func (p *exporter) usage(before string) error {
 	today := signalbox.DayOf(p.engine.Now())
 	to := today + 1 // the clock of another director may be ahead
@@ -166,7 +166,7 @@ func (p *exporter) usage(before string) error {
 	return err
 }
 
-// add takes tasks into the page until it is full, and at least one.
+// add adds tasks to the page until it is full, at least one.
 func (p *exporter) add(tasks []signalbox.Task) (n int, err error) {
 	for i := range tasks {
 		t, err := p.transfer(tasks[i])
@@ -190,7 +190,7 @@ func (p *exporter) add(tasks []signalbox.Task) (n int, err error) {
 	return len(tasks), nil
 }
 
-// transfer reads the rest of a task. Env values and the trace stay here.
+// transfer reads the other parts of a task. Env values and the trace are not exported.
 func (p *exporter) transfer(t signalbox.Task) (engine.Transfer, error) {
 	all, err := p.engine.Read().Whole(p.r.Context(), t.ID)
 	if err != nil {
@@ -243,10 +243,10 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	if len(req.Tasks) > maxImportTasks {
-		return signalbox.Invalid("tasks", "an import of %d tasks: at most %d come at a time", len(req.Tasks), maxImportTasks)
+		return signalbox.Invalid("tasks", "an import of %d tasks: at most %d are allowed at a time", len(req.Tasks), maxImportTasks)
 	}
 	if len(req.Usage) > maxImportTasks {
-		return signalbox.Invalid("usage", "an import of %d rows of usage: at most %d come at a time", len(req.Usage), maxImportTasks)
+		return signalbox.Invalid("usage", "an import of %d rows of usage: at most %d are allowed at a time", len(req.Usage), maxImportTasks)
 	}
 	if req.Running != "" && req.Running != "interrupt" && req.Running != "requeue" {
 		return signalbox.Invalid("running", "running must be interrupt or requeue, not %q", req.Running)
@@ -264,7 +264,7 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 			case code == signalbox.CodeValidation || code == signalbox.CodeConflict || code == signalbox.CodeTooLarge:
 				out.Refused = append(out.Refused, api.ImportedRefusal{QueueID: tasks[i].QueueID, Message: err.Error()})
 			default:
-				return err // the store: what came before is there, and known when this is sent again
+				return err // a store error: earlier tasks are stored, and recognized at the next try
 			}
 		}
 		tasks = tasks[n:]
@@ -274,8 +274,8 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 	return httpio.AnswerOr(w, out, err)
 }
 
-// parallelImports is how many of the next tasks may be stored concurrently, in one commit:
-// those that have ended. Waiting tasks are stored one by one, to keep their order.
+// parallelImports returns how many of the next tasks may be stored concurrently, in one
+// commit: those that have ended. Waiting tasks are stored one by one, to keep their order.
 func parallelImports(tasks []api.ExportedTask) int {
 	n := 0
 	for n < min(len(tasks), importsAtOnce) && signalbox.State(tasks[n].State).Terminal() {
@@ -366,7 +366,7 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 // latest returns the last n values of a list.
 func latest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
-// milli truncates a time as stores do; nil is the zero time.
+// milli truncates a time to the precision of stores; nil is the zero time.
 func milli(t *time.Time) time.Time {
 	if t == nil || t.IsZero() {
 		return time.Time{}

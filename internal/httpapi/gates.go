@@ -12,13 +12,13 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// gateHandler shows what is closed.
+// gateHandler lists the closed gates.
 type gateHandler struct {
 	engine *engine.Engine
 	tools  Tools
 }
 
-// list is GET /api/gates. Callers that are limited to some agents see what concerns those.
+// list is GET /api/gates. Callers that are limited to some agents see the gates of these agents.
 func (h *gateHandler) list(w http.ResponseWriter, r *http.Request) error {
 	var queues []toolqueue.Status
 	if h.tools != nil {

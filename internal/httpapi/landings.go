@@ -22,7 +22,7 @@ type Landings interface {
 
 type landingHandlers struct {
 	engine   *engine.Engine
-	landings Landings // nil: nothing lands here
+	landings Landings // nil: this director does not land
 	tasks    *taskHandlers
 }
 
@@ -54,7 +54,7 @@ func (h *landingHandlers) drop(w http.ResponseWriter, r *http.Request) error {
 
 func (h *landingHandlers) change(w http.ResponseWriter, r *http.Request, status int, action string, do func(by string) (signalbox.Task, error)) error {
 	if h.landings == nil {
-		return signalbox.Errorf(signalbox.CodeUnsupported, "this director lands nothing")
+		return signalbox.Errorf(signalbox.CodeUnsupported, "this director does not land work")
 	}
 	t, err := do(access.CallerOf(r).String())
 	if err == nil {
@@ -89,8 +89,8 @@ func (h *landingHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// landingPlaces are the places of landings, where one of the task is under way, or the task lands
-// the work of another.
+// landingPlaces returns the places of landings if the task has a landing under way, or lands the
+// work of another task.
 func landingPlaces(ctx context.Context, e *engine.Engine, landings Landings, t *signalbox.Task) (map[string]int, error) {
 	if landings == nil || !t.Landing.Active() && t.Mode != signalbox.ModeLand {
 		return nil, nil

@@ -35,7 +35,7 @@ func (h *laneHandlers) lane(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i := range l.Withheld {
 		lost := view.Execution(&l.Withheld[i])
-		lost.Status = view.SeedStatus(signalbox.Working) // as far as is known
+		lost.Status = view.SeedStatus(signalbox.Working) // its real state is unknown
 		out.Executions = append(out.Executions, lost)
 	}
 	if len(out.Executions) > 0 {
@@ -54,7 +54,7 @@ func (h *laneHandlers) clearLane(w http.ResponseWriter, r *http.Request) error {
 	if failed != nil && n == 0 {
 		return failed
 	}
-	if err := h.audit.Write(r, signalbox.Audit{ // what was done before it failed, too
+	if err := h.audit.Write(r, signalbox.Audit{ // also after an error: a part may have been done
 		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Result: access.ResultOf(failed),
 		Details: signalbox.AuditDetails(map[string]any{"cleared_count": n}),
 	}); err != nil || failed != nil {
@@ -76,7 +76,7 @@ func (h *laneHandlers) releaseLane(w http.ResponseWriter, r *http.Request) error
 	if failed != nil && len(ids) == 0 {
 		return failed
 	}
-	if err := h.audit.Write(r, signalbox.Audit{ // what was done before it failed, too
+	if err := h.audit.Write(r, signalbox.Audit{ // also after an error: a part may have been done
 		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: signalbox.AuditWarning,
 		Result: access.ResultOf(failed), Details: signalbox.AuditDetails(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
 	}); err != nil || failed != nil {

@@ -24,7 +24,7 @@ import (
 
 var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// middleware is what every request passes first, whatever its path.
+// middleware wraps the mux with what all requests pass first.
 func (d *Server) middleware(mux *http.ServeMux) http.Handler {
 	mux.HandleFunc(anyPath, func(w http.ResponseWriter, r *http.Request) { d.unmatched(w, r, allowed(mux, r)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func (d *Server) middleware(mux *http.ServeMux) http.Handler {
 		defer d.finish(rec, r)
 		d.setHeaders(rec, r)
 		if httpio.HasBody(r) {
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(httpio.BodyTimeout)) // slowloris; not possible on every writer
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(httpio.BodyTimeout)) // against slowloris; not supported by every writer
 		}
 		if err := d.checkRequest(r); err != nil {
 			d.answerError(rec, r, err)
@@ -42,11 +42,10 @@ func (d *Server) middleware(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// anyPath is the pattern of what no route takes.
+// anyPath is the pattern for requests without a route.
 const anyPath = "/"
 
-// allowed are the methods that the path of a request is there for, as the header Allow
-// has them.
+// allowed returns the methods of a request's path, in the form of the header Allow.
 func allowed(mux *http.ServeMux, r *http.Request) string {
 	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
 	return strings.Join(slices.DeleteFunc(methods, func(method string) bool {
@@ -57,8 +56,8 @@ func allowed(mux *http.ServeMux, r *http.Request) string {
 	}), ", ")
 }
 
-// setHeaders sets the request id and the headers that every answer carries:
-// an API answer is no page, is not to be sniffed, framed or kept.
+// setHeaders sets the request id and the common headers of all answers: an API answer
+// must not be sniffed, framed, cached or shown as a page.
 func (d *Server) setHeaders(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(httpio.RequestIDHeader)
 	if len(id) > 64 || !requestIDForm.MatchString(id) {
@@ -73,13 +72,13 @@ func (d *Server) setHeaders(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// checkRequest refuses what no route is to see.
+// checkRequest refuses requests before they reach a route.
 func (d *Server) checkRequest(r *http.Request) error {
 	if len(r.RequestURI) > httpio.MaxURLBytes {
 		return signalbox.Errorf(signalbox.CodeTooLarge, "the URL has %d bytes; at most %d are allowed", len(r.RequestURI), httpio.MaxURLBytes)
 	}
 	if !d.hosts.Allow(r.Host) {
-		return httpio.Refuse(signalbox.CodeForbidden, "ask under a loopback name, or add the name to hosts in the director's configuration",
+		return httpio.Refuse(signalbox.CodeForbidden, "use a loopback name, or add the name to hosts in the director's configuration",
 			"the director does not answer under the name %q", httpio.Clip(r.Host))
 	}
 	if err := d.checkOrigin(r); err != nil {
@@ -91,7 +90,7 @@ func (d *Server) checkRequest(r *http.Request) error {
 	return nil
 }
 
-// cleanPath keeps a slash at the end, as the mux does.
+// cleanPath cleans a path but keeps a slash at the end, like the mux.
 func cleanPath(p string) string {
 	clean := path.Clean("/" + p)
 	if strings.HasSuffix(p, "/") && clean != "/" {
@@ -103,14 +102,14 @@ func cleanPath(p string) string {
 // finish counts the request and turns a panic into an answer.
 func (d *Server) finish(w *httpio.Recorder, r *http.Request) {
 	if cause := recover(); cause != nil {
-		if cause == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which nobody wraps
+		if cause == http.ErrAbortHandler { //nolint:errorlint // the value of a panic is not wrapped
 			panic(cause)
 		}
 		d.log.Error("a handler panicked", "request_id", w.Header().Get(httpio.RequestIDHeader), "path", httpio.Clip(r.URL.Path), "error", cause, "stack", string(debug.Stack()))
 		begun := w.Status != 0
 		d.answerError(w, r, signalbox.Errorf(signalbox.CodeInternal, "panic"))
 		if begun {
-			panic(http.ErrAbortHandler) // half an answer must not look whole
+			panic(http.ErrAbortHandler) // a partial answer must not look complete
 		}
 	}
 	switch {
@@ -123,11 +122,10 @@ func (d *Server) finish(w *httpio.Recorder, r *http.Request) {
 	d.cfg.Metrics.Request(w.Route, w.Status, w.Took(r))
 }
 
-// statusGone counts callers that went away before their answer. Nobody is
-// sent it.
+// statusGone counts callers that disconnected before their answer. It is never sent.
 const statusGone = 499
 
-// hostsOf are the names of a director that listens at addr.
+// hostsOf returns the allowed host names of a director that listens at addr.
 func hostsOf(addr string, extra []string) httpguard.Hosts {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -140,17 +138,16 @@ func hostsOf(addr string, extra []string) httpguard.Hosts {
 	return httpguard.NewHosts(host == "" || err == nil && ip.IsUnspecified(), extra...)
 }
 
-// checkOrigin refuses what a page of another site makes a browser send:
-// writes by http.CrossOriginProtection, and reads that are no navigation,
-// whose answers that page could not read but whose streams it could hold
-// open.
+// checkOrigin refuses requests that a page of another site makes a browser send: writes,
+// by http.CrossOriginProtection, and reads that are no navigation. The page could not read
+// their answers, but it could hold streams open.
 func (d *Server) checkOrigin(r *http.Request) error {
 	foreign := d.cross.Check(r) != nil
 	if !foreign && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 		foreign = r.Header.Get("Sec-Fetch-Site") == "cross-site" || foreignOrigin(r)
 	}
 	if foreign {
-		return httpio.Refuse(signalbox.CodeForbidden, "pages of other sites may not use the director; ask from a program, or from the director's own pages",
+		return httpio.Refuse(signalbox.CodeForbidden, "pages of other sites may not use the director; use a program or the director's own pages",
 			"the request comes from a page of another site")
 	}
 	return nil
@@ -165,13 +162,13 @@ func foreignOrigin(r *http.Request) bool {
 	return err != nil || u.Host != r.Host // "null" has no host
 }
 
-// Traces knows of which trace an execution is a part; *telemetry.Traces does.
+// Traces knows the traces of executions; *telemetry.Traces implements it.
 type Traces interface {
-	// Context puts the trace of an execution into ctx, unless it has one.
+	// Context adds the trace of an execution to ctx, unless ctx has one.
 	Context(ctx context.Context, queueID string) context.Context
 }
 
-// traced takes over the trace of the caller, for what the request makes.
+// traced adds the caller's trace to the request's context.
 func traced(r *http.Request) *http.Request {
 	if r.Header.Get("Traceparent") == "" {
 		return r
@@ -179,10 +176,10 @@ func traced(r *http.Request) *http.Request {
 	return r.WithContext(gateway.WithTrace(r.Context(), r.Header))
 }
 
-// answerError writes err as the answer. Internal text goes to the log.
+// answerError answers with an error. Internal text goes only to the log.
 func (d *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		return // the caller went away
+		return // the caller has disconnected
 	}
 	body, what := httpio.ErrorBody(err)
 	body.RequestID = w.Header().Get(httpio.RequestIDHeader)
@@ -190,7 +187,7 @@ func (d *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 		d.log.Error("request failed", "request_id", body.RequestID, "method", r.Method, "path", httpio.Clip(r.URL.Path), "code", body.Error, "error", err.Error())
 	}
 	if httpio.HasAnswered(w) {
-		return // the answer had begun; all that can be done is to end it
+		return // the answer has started already and can only be ended
 	}
 	h := w.Header()
 	if body.RetryAfter > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// mount walks the route table: deny by default.
+// mount mounts the route table: everything else is denied.
 func (d *Server) mount() (*http.ServeMux, error) {
 	endpoints := d.handlers.endpoints()
 	if d.cfg.ToolsOnly {
@@ -38,8 +38,8 @@ func (d *Server) mountRoutes(routes []api.Route, endpoints map[string]endpoint) 
 	return mux, nil
 }
 
-// guard wraps a handler with what its route asks for: the caller's right and
-// limits, no query parameter that the table does not name, JSON on writes.
+// guard wraps a handler with the checks of its route: the caller's scope and limits, known
+// query parameters, JSON on writes.
 func (d *Server) guard(route api.Route, e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpio.NoteRoute(w, route.Name)
@@ -58,7 +58,7 @@ func (d *Server) guard(route api.Route, e endpoint) http.Handler {
 	})
 }
 
-// pass hands a request of a caller with the right to the handler.
+// pass calls the handler for a caller that was admitted.
 func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e endpoint) error {
 	c := access.CallerOf(r)
 	if err := httpio.CheckQuery(r, route); err != nil {
@@ -67,7 +67,7 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 	if err := httpio.CheckMedia(r); err != nil {
 		return err
 	}
-	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket && !d.cfg.ToolsOnly { // there nobody was asked who they are, or could prove to be an agent
+	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket && !d.cfg.ToolsOnly { // those callers are not authenticated, or cannot be agents
 		if _, err := access.ExecutionOf(r); err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 	return err
 }
 
-// unmatched answers what no route matches, in JSON: 405 where the path
-// exists for another method, else 404.
+// unmatched answers requests without a route, in JSON: 405 if the path exists for another
+// method, else 404.
 func (d *Server) unmatched(w http.ResponseWriter, r *http.Request, allow string) {
 	if allow != "" {
 		w.Header().Set("Allow", allow)
@@ -106,13 +106,12 @@ func (d *Server) unmatched(w http.ResponseWriter, r *http.Request, allow string)
 	}
 	what := "there is nothing at %s"
 	if d.cfg.ToolsOnly {
-		what = "there is nothing at %s: this is a gateway alone, which has tools and no queue of tasks; signalbox up or signalbox director has both"
+		what = "there is nothing at %s: this is a standalone gateway, which has tools but no task queue; signalbox up or signalbox director has both"
 	}
 	d.answerError(w, r, httpio.Refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, httpio.Clip(r.URL.Path)))
 }
 
-// served lists the routes that this director has: all, or those of a gateway
-// alone.
+// served lists the routes of this director: all, or those of a standalone gateway.
 func (d *Server) served() []api.Route {
 	routes := api.Routes()
 	if !d.cfg.ToolsOnly {

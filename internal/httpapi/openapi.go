@@ -18,7 +18,7 @@ import (
 // node is an object of the description.
 type node map[string]any
 
-// describe makes the OpenAPI 3.1 description of routes of the table.
+// describe returns the OpenAPI 3.1 description of routes of the table.
 func describe(version string, routes []api.Route) ([]byte, error) {
 	s := schemas{all: node{}}
 	errorRef := s.ref(reflect.TypeFor[api.Error](), false)
@@ -52,7 +52,7 @@ func describe(version string, routes []api.Route) ([]byte, error) {
 
 var pathVar = regexp.MustCompile(`\{([a-z_]+)(?:\.\.\.)?\}`)
 
-// openPath writes a path of the mux as OpenAPI has it.
+// openPath converts a path of the mux to the OpenAPI form.
 func openPath(p string) string {
 	return pathVar.ReplaceAllString(strings.TrimSuffix(p, "{$}"), "{$1}")
 }
@@ -75,7 +75,7 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 	}
 	op["security"] = []node{}
 	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket {
-		// As roles, the scope that it needs. A director that was started open asks for neither.
+		// The required scope, as a role. An open director requires no token.
 		scope := []string{string(route.Scope)}
 		if route.Scope == api.ScopeAny {
 			scope = []string{}
@@ -85,7 +85,7 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 	return op
 }
 
-// optionalBody names the routes that do without their body.
+// optionalBody has the routes whose body is optional.
 var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true, "closeAccount": true, "callTool": true, "createToolTask": true}
 
 func parameters(route api.Route) []node {
@@ -133,11 +133,11 @@ func responses(route api.Route, s *schemas, errorRef node) node {
 
 func isCall(route api.Route) bool { return route.Name == "chat" || route.Name == "bypass" }
 
-// describeCall describes what the calls of agents answer besides: 202 is no
-// error, and errors that say something of the agent have a body of their own.
+// describeCall adds the other answers of calls of agents: 202 is a success, and errors about
+// the agent have a body of their own.
 func describeCall(out node, s *schemas, errorRef node) {
 	out["202"] = node{
-		"description": "It is stored and goes on",
+		"description": "The task is stored and goes on",
 		"content":     node{"application/json": node{"schema": s.ref(reflect.TypeFor[api.ChatAccepted](), false)}},
 	}
 	chatError := s.ref(reflect.TypeFor[api.ChatError](), false)
@@ -160,7 +160,7 @@ func answerContent(route api.Route, s *schemas) node {
 	content := node{}
 	switch {
 	case route.Status == http.StatusSwitchingProtocols:
-		return nil // what follows is no HTTP
+		return nil // the protocol changes to WebSocket
 	case route.Answer != nil:
 		content["application/json"] = node{"schema": s.ref(reflect.TypeOf(route.Answer), false)}
 	case route.Media == "application/json":
@@ -184,8 +184,8 @@ func mediaType(media string) string {
 	return media
 }
 
-// errorStatuses are the statuses of every route, those that the table adds,
-// and those that follow from its kind.
+// errorStatuses returns the error statuses of a route: those of all routes, those in the
+// table, and those that follow from its kind.
 func errorStatuses(route api.Route) []int {
 	list := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusInternalServerError}
 	if route.Scope != api.ScopePublic {

@@ -7,13 +7,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// pagesRoot is where the pages begin.
+// pagesRoot is the root path of the pages.
 const pagesRoot = "/ui/"
 
 // pageHandlers serve the dashboard.
 type pageHandlers struct{ pages http.Handler }
 
-// home is GET /: it leads to the pages.
+// home is GET /: it redirects to the pages.
 func (h *pageHandlers) home(w http.ResponseWriter, r *http.Request) error {
 	if h.pages == nil {
 		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")
@@ -22,7 +22,7 @@ func (h *pageHandlers) home(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// page is GET /ui/…: the pages and what they are made of.
+// page is GET /ui/…: the pages and their assets.
 func (h *pageHandlers) page(w http.ResponseWriter, r *http.Request) error {
 	if h.pages == nil {
 		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")

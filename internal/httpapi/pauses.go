@@ -53,7 +53,7 @@ func (h *pauseHandlers) resume(w http.ResponseWriter, r *http.Request) error {
 		given bool
 	}{{"reason", req.Reason != ""}, {"until", req.Until != nil}, {"seconds", req.Seconds != 0}} {
 		if f.given {
-			return signalbox.Invalid(f.name, "%s belongs to a pause; a resume takes queue alone", f.name)
+			return signalbox.Invalid(f.name, "%s belongs to a pause; a resume takes only queue", f.name)
 		}
 	}
 	before, err := h.pauseWords(r.Context(), req.Queue)
@@ -90,11 +90,10 @@ func (h *pauseHandlers) paused(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, api.Paused{Paused: view.Pauses(pauses)})
 }
 
-// maxPauseSeconds bounds a pause by length, 366 days; a pause without an end
-// has none.
+// maxPauseSeconds is the maximum length of a pause with an end, 366 days.
 const maxPauseSeconds = 366 * 24 * 3600
 
-// pauseEnd returns when a pause ends by itself; zero for never.
+// pauseEnd returns when a pause ends automatically; zero for never.
 func (h *pauseHandlers) pauseEnd(req api.PauseRequest) (time.Time, error) {
 	switch {
 	case req.Until != nil && req.Seconds != 0:
@@ -109,7 +108,7 @@ func (h *pauseHandlers) pauseEnd(req api.PauseRequest) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// pauseWords is the pause of a queue for the audit log: its own, not one of all queues.
+// pauseWords is the pause of a queue for the audit log: its own, not a pause of all queues.
 func (h *pauseHandlers) pauseWords(ctx context.Context, queue string) (map[string]any, error) {
 	pauses, err := h.engine.Read().Pauses(ctx)
 	for _, p := range pauses {
@@ -128,7 +127,7 @@ func (h *pauseHandlers) pauseWords(ctx context.Context, queue string) (map[strin
 // auditPause records a pause or a resume, with the state before and after.
 func (h *pauseHandlers) auditPause(r *http.Request, action string, req api.PauseRequest, before map[string]any) error {
 	after, err := h.pauseWords(r.Context(), req.Queue)
-	if err != nil { // it was done all the same, and is to be written down
+	if err != nil { // the change succeeded, so it must be recorded
 		after = map[string]any{"paused": action == "pause"}
 	}
 	said := map[string]any{"before": before, "after": after}

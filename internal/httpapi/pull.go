@@ -11,28 +11,28 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// Pull serves the agents that nobody can connect to; *pull.Lanes does.
+// Pull serves the agents that pull their tasks; *pull.Lanes implements it.
 type Pull interface {
-	// Claim waits until there is something to say to an agent that asks for a
-	// task.
+	// Claim waits until there is an answer for an agent that asks for a task.
 	Claim(ctx context.Context, name string, c api.PullClaim, wait time.Duration) (api.PullAnswer, error)
-	// Report returns when what an agent says of a task is stored.
+	// Report returns when an agent's report about a task is stored.
 	Report(ctx context.Context, name, id string, r api.PullReport) (api.PullReported, error)
-	// Heartbeat notes that an agent was heard, and returns what it shall stop.
-	// ok is false where the agent is not one that pulls.
+	// Heartbeat records a heartbeat of an agent, and returns the tasks that it must
+	// stop. ok is false if the agent does not pull.
 	Heartbeat(ctx context.Context, name string, b api.Heartbeat) (stop []api.PullStop, ok bool, err error)
-	// Answers reports whether an agent was heard lately. ok as of Heartbeat.
+	// Answers reports whether there was a recent request of an agent. ok is that of
+	// Heartbeat.
 	Answers(name string) (there, ok bool)
-	// Output is Runs.Output for the tasks of these agents.
+	// Output is Runs.Output for tasks of these agents.
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
 }
 
-// pullHeartbeatSeconds is how often, in seconds, an agent that pulls beats while it claims
-// nothing.
+// pullHeartbeatSeconds is the heartbeat interval, in seconds, of an agent that pulls, while
+// it claims nothing.
 const pullHeartbeatSeconds = 5
 
-// maxReport bounds a report in bytes: an answer of 1 MiB, the end of a log and the beginning of
-// a patch, each with its characters escaped, and the names of 1,000 files.
+// maxReport limits a report in bytes: an answer of 1 MiB, the end of a log and the beginning of
+// a patch, with escaped characters, and the names of 1,000 files.
 const maxReport = 12 << 20
 
 // pullHandlers serve agents that pull their tasks.
@@ -89,9 +89,9 @@ func (h *pullHandlers) report(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, reported)
 }
 
-// reportToHolder hands a report of output alone to the director that holds the
-// agent, so that the log of a task is at one of them, whichever its agent speaks
-// to. Where that one does not answer, the log is kept here for the while.
+// reportToHolder forwards a report that has only output to the director that holds the
+// agent, so that one director has the whole log of a task, whichever director the agent
+// reports to. If that director does not answer, the log is kept here for now.
 func (h *pullHandlers) reportToHolder(r *http.Request, name string, rep api.PullReport) (answer api.PullReported, ok bool) {
 	if rep.Output == nil || rep.Accepted != nil || rep.Refused != nil || rep.Finished != nil || rep.Unknown {
 		return answer, false
@@ -118,8 +118,8 @@ func (h *pullHandlers) puller(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// registerAgain adds to the error of an agent that the director does not know,
-// or knows as another, what it can do.
+// registerAgain adds a hint to the error for an agent that the director does not know, or
+// knows as another instance.
 func registerAgain(err error) error {
 	switch code := signalbox.CodeOf(err); code {
 	case signalbox.CodeConflict:

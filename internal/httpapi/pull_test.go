@@ -97,7 +97,7 @@ func TestTerminalOfAnAgentThatPulls(t *testing.T) {
 	b.Do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).Want(t, http.StatusOK, nil)
 	got := b.Do("POST", "/api/agents/far/terminal", "")
 	got.WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
-	if !strings.Contains(string(got.Body), "nobody can connect to it") {
+	if !strings.Contains(string(got.Body), "accepts no connections") {
 		t.Errorf("%s", got.Body)
 	}
 }

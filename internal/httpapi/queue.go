@@ -16,15 +16,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// queueHandlers list the tasks that wait and those that have ended.
+// queueHandlers list the waiting and the ended tasks.
 type queueHandlers struct {
 	engine *engine.Engine
 	gate   *access.Gate
 	peers  forward.Peers
 }
 
-// queue is GET /api/queue: the tasks that are being handed to an agent, then
-// those that wait, in the order in which they will be taken.
+// queue is GET /api/queue: the tasks that are being dispatched, then the waiting ones in
+// their order.
 func (h *queueHandlers) queue(w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpio.Limit(r)
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *queueHandlers) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	for i := range views { // numbered with those that the caller does not see
+	for i := range views { // positions count tasks that the caller may not see
 		if access.CallerOf(r).Who.SeesTask(&waiting[i]) {
 			out.Tasks = append(out.Tasks, views[i])
 		}
@@ -91,8 +91,8 @@ func (h *queueHandlers) dispatching(r *http.Request, queue string) ([]api.Task, 
 	return views, err
 }
 
-// positioned numbers the tasks of a page, each within its own queue. They are in order,
-// so the store is asked at most once for each queue, and not at all for the first page.
+// positioned sets the positions of the tasks of a page, each within its queue. The tasks are
+// in order, so it reads the store at most once for each queue, and not for the first page.
 func (h *queueHandlers) positioned(ctx context.Context, page []signalbox.Task, first bool) ([]api.Task, error) {
 	views := make([]api.Task, len(page))
 	next := map[string]store.Position{}
@@ -106,7 +106,7 @@ func (h *queueHandlers) positioned(ctx context.Context, page []signalbox.Task, f
 				if pos, err = h.engine.Read().Position(ctx, t.ID); err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
 					return nil, err
 				}
-				pos.N = max(pos.N, 1) // it was taken since the page was read
+				pos.N = max(pos.N, 1) // it was claimed after the page was read
 			}
 		}
 		views[i] = view.Task(t)
@@ -141,10 +141,10 @@ func (h *queueHandlers) find(w http.ResponseWriter, r *http.Request) error {
 	const most = 20
 	part := r.PathValue("part")
 	if len(part) > 64 {
-		return signalbox.Invalid("part", "a part of an id has at most 64 characters")
+		return signalbox.Invalid("part", "part must have at most 64 characters")
 	}
 	limit := most
-	if access.CallerOf(r).Who.Limited() { // of many it may see few
+	if access.CallerOf(r).Who.Limited() { // it may see only a few of many
 		limit = httpio.MaxLimit
 	}
 	ids, err := h.engine.Read().Find(r.Context(), part, limit)

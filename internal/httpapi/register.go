@@ -18,9 +18,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// registerAgent is POST /api/agents. Whoever registers an agent decides
-// where prompts and their env go, so without a token only callers on this
-// host may, and only agents on this host.
+// registerAgent is POST /api/agents. A registration decides where prompts and their env
+// go, so without a token only callers on this host may register agents, and only agents
+// on this host.
 func (h *agentHandlers) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	who := access.CallerOf(r)
 	if !who.Trusted && !who.Loopback {
@@ -68,9 +68,9 @@ func (h *agentHandlers) registerAgent(w http.ResponseWriter, r *http.Request) er
 	return httpio.Answer(w, status, views[0])
 }
 
-// registerStatus is 201 for an agent that is new, 200 for one that was known.
-// A name does not change hands while the agent that has it answers: the
-// newcomer would get its tasks, and what it runs would be taken for lost.
+// registerStatus is 201 for a new agent, 200 for a known one. A name cannot be taken over
+// while its agent answers: the new agent would get its tasks, and its runs would count as
+// lost.
 func (h *agentHandlers) registerStatus(ctx context.Context, known []signalbox.Agent, req *api.RegisterAgent) (int, error) {
 	for _, a := range known {
 		switch {
@@ -96,8 +96,7 @@ func answersAt(url string) string {
 	return "answers at " + url
 }
 
-// auditRegistered records an agent that is new or has changed: agents register again at
-// each start.
+// auditRegistered records a new or changed agent. Agents register again at each start.
 func (h *agentHandlers) auditRegistered(r *http.Request, known []signalbox.Agent, row signalbox.Agent) error {
 	action := "register"
 	for _, a := range known {
@@ -114,7 +113,7 @@ func (h *agentHandlers) auditRegistered(r *http.Request, known []signalbox.Agent
 	})
 }
 
-// sameAgent reports whether a token proves that it is the agent of this row.
+// sameAgent reports whether a token proves that its sender is the agent of this row.
 func (h *agentHandlers) sameAgent(a signalbox.Agent, token string) bool {
 	own, err := h.engine.AgentToken(a)
 	return err == nil && own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1
@@ -127,10 +126,10 @@ func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// lookupTimeout bounds the DNS lookup of an agent's host.
+// lookupTimeout limits the DNS lookup of an agent's host.
 const lookupTimeout = 5 * time.Second
 
-// checkAgentURL checks the resolved addresses, not the name.
+// checkAgentURL checks the URL of an agent, by its resolved addresses.
 func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
 	base, ok := signalbox.AgentURL(raw)
 	u, err := url.Parse(base)
@@ -138,8 +137,8 @@ func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted b
 		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", httpio.Clip(raw))
 	}
 	if !trusted && !isLoopback(u.Hostname()) {
-		if _, err := netip.ParseAddr(u.Hostname()); err != nil { // a name that leads here now may lead elsewhere when it is asked
-			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s is a name, and no token vouches for where it leads", httpio.Clip(u.Hostname())),
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil { // the name may resolve to another address later
+			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s is a name, which needs a token because it may resolve to another address later", httpio.Clip(u.Hostname())),
 				Hint: "give the address in digits, or localhost; or start the director with a token and give it to the agent"}
 		}
 	}
@@ -153,18 +152,18 @@ func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted b
 	for _, ip := range addrs {
 		if err := agentaddr.Check(ip, trusted); err != nil {
 			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s", err.Error()),
-				Hint: "an agent has an address on this host, or one that a token vouches for"}
+				Hint: "without a token an agent must be on this host"}
 		}
 	}
 	return nil
 }
 
-// nameCacheTTL is how long the names of agents are cached, so that each of thousands of
-// heartbeats need not read them all. For so long, heartbeats of an agent that another
-// director has removed are accepted.
+// nameCacheTTL is how long the names of agents are cached, so that thousands of heartbeats
+// do not each read all names. Heartbeats of an agent that another director has removed are
+// accepted for that long.
 const nameCacheTTL = 10 * time.Second
 
-// agentNameCache remembers which agents are known.
+// agentNameCache caches the names of known agents.
 type agentNameCache struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -207,12 +206,12 @@ func (h *agentHandlers) checkKnown(ctx context.Context, name string) error {
 	if h.names.set(agents, now); h.names.has(name, now) {
 		return nil
 	}
-	_, err = agentRow(ctx, h.engine, name) // says what is wrong with the name
+	_, err = agentRow(ctx, h.engine, name) // returns the error for the name
 	return err
 }
 
-// checkPlace refuses an agent that cannot be reached as it says, and returns
-// the row's source and URL.
+// checkPlace refuses an agent that cannot be reached at its address, and returns the row's
+// source and URL.
 func (h *agentHandlers) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbox.AgentSource, string, error) {
 	who := access.CallerOf(r)
 	if base, ok := signalbox.AgentURL(req.URL); ok {
@@ -220,13 +219,13 @@ func (h *agentHandlers) checkPlace(r *http.Request, req *api.RegisterAgent) (sig
 	}
 	switch {
 	case !req.Pull && req.Instance != "":
-		return "", "", signalbox.Invalid("instance", "instance is of an agent that pulls: set pull too")
+		return "", "", signalbox.Invalid("instance", "instance is for agents that pull: set pull too")
 	case !req.Pull && req.Child && who.Loopback:
 		return signalbox.AgentChild, req.URL, h.checkAgentURL(r.Context(), req.URL, who.Trusted)
 	case !req.Pull:
 		return signalbox.AgentRegistered, req.URL, h.checkAgentURL(r.Context(), req.URL, who.Trusted)
 	case req.URL != "":
-		return "", "", signalbox.Invalid("url", "url must be left out by an agent that pulls: nobody connects to it")
+		return "", "", signalbox.Invalid("url", "url must be left out by an agent that pulls")
 	case h.pull == nil:
 		return "", "", httpio.Refuse(signalbox.CodeUnsupported, "register at another director", "this director serves no agents that pull")
 	case !signalbox.ValidInstance(req.Instance):

@@ -17,10 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// resourceHandlers show what runs hold.
+// resourceHandlers list the resources that runs hold.
 type resourceHandlers struct{ engine *engine.Engine }
 
-// list is GET /api/resources. Callers that are limited to some agents see what those hold.
+// list is GET /api/resources. Callers that are limited to some agents see what these agents hold.
 func (h *resourceHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	all, err := h.resources(r.Context(), access.CallerOf(r).Who)
 	if err != nil {

@@ -10,26 +10,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 )
 
-// Runs is what the dispatcher knows of executions under way.
+// Runs gives access to executions in flight at the dispatcher.
 type Runs interface {
 	stream.Runs
-	// Heartbeat notes that an agent was heard, and what it says of itself. ok
-	// is false where the agent of that name lives at another address.
+	// Heartbeat records a heartbeat of an agent. ok is false if the agent with that
+	// name is at another address.
 	Heartbeat(name string, beat api.Heartbeat) (ok bool)
-	// Answers asks the agent of that name, at the address that is known,
-	// whether it is there.
+	// Answers reports whether the agent with that name answers at its known address.
 	Answers(ctx context.Context, name string) bool
-	// Workspaces asks an agent for its worktrees. Code CodeAgentDown.
+	// Workspaces returns the worktrees of an agent. Errors: CodeAgentDown.
 	Workspaces(ctx context.Context, agent string) (api.AgentWorkspaces, error)
-	// DiscardWorkspace has an agent discard one. Codes: CodeNotFound; CodeConflict: it is in
-	// use, or something would be lost that how does not name; CodeAgentDown.
+	// DiscardWorkspace makes an agent discard a worktree. Errors: CodeNotFound; CodeConflict
+	// if it is in use, or if something would be lost that how does not name; CodeAgentDown.
 	DiscardWorkspace(ctx context.Context, agent, name string, how api.DiscardWorkspace) (api.WorkspaceDiscarded, error)
-	// HeartbeatInterval is how often agents should beat.
+	// HeartbeatInterval is the interval at which agents should send heartbeats.
 	HeartbeatInterval() time.Duration
 }
 
-// allRuns are those that the dispatcher follows, with those of agents that pull
-// and those of the director itself; either part may be nil.
+// allRuns combines the runs that the dispatcher follows, those of agents that pull, and those
+// of the director itself. Each part may be nil.
 type allRuns struct {
 	Runs
 	pull  Pull
@@ -58,7 +57,7 @@ func (r allRuns) Answers(ctx context.Context, name string) bool {
 	return r.Runs.Answers(ctx, name)
 }
 
-// noRuns stands in where nothing is dispatched.
+// noRuns is used if nothing is dispatched.
 type noRuns struct{}
 
 func (noRuns) Output(context.Context, string, int64, time.Duration) (api.Output, bool) {

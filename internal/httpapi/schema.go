@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// schemas makes a JSON schema of each wire type, once, under its Go name.
+// schemas makes a JSON schema of each wire type, once, by its Go name.
 type schemas struct{ all node }
 
 // ref returns a reference to the schema of a struct. closed says that
@@ -22,7 +22,7 @@ type schemas struct{ all node }
 func (s *schemas) ref(t reflect.Type, closed bool) node {
 	name := t.Name()
 	if _, done := s.all[name]; !done {
-		s.all[name] = node{} // holds the place for types that hold themselves
+		s.all[name] = node{} // for recursive types
 		s.all[name] = s.object(t, closed)
 	} else if closed {
 		s.all[name].(node)["additionalProperties"] = false
@@ -58,7 +58,7 @@ func (s *schemas) of(t reflect.Type, closed bool) node {
 	switch t {
 	case httpio.TimeType:
 		return node{"type": "string", "format": "date-time"}
-	case httpio.RawType: // as someone else wrote it; rules say more
+	case httpio.RawType: // arbitrary JSON; see rules
 		return node{}
 	}
 	switch t.Kind() {
@@ -80,7 +80,7 @@ func (s *schemas) of(t reflect.Type, closed bool) node {
 	return node{"type": "string"}
 }
 
-// either says that one of two names of a field is required, and not both.
+// either requires exactly one of two names of a field.
 func either(one, other string) node {
 	return node{"oneOf": []node{{"required": []string{one}}, {"required": []string{other}}}}
 }
@@ -91,8 +91,8 @@ var (
 	onDisconnects   = []string{"continue", "cancel"}
 )
 
-// rules adds what Go types do not say, from the constants that the engine
-// checks against.
+// rules adds constraints that Go types do not have, from the constants that the engine
+// checks.
 var rules = map[string]node{
 	"SubmitRequest": promptOrMessage,
 

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// searchRows is how many rows one page of a search looks at.
+// searchRows is how many rows one page of a search reads.
 const searchRows = 10_000
 
 // searchHandler finds tasks by a query.
@@ -66,18 +66,18 @@ func wrongAfter(after string) error {
 	return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
 }
 
-// searchPage is one page of what a scan finds.
+// searchPage is one page of the tasks that a scan finds.
 type searchPage struct {
 	limit       int
 	tasks       []signalbox.Task
 	total       int
 	approximate bool
-	counting    bool              // the first page counts all that match
-	last        store.ScanCursor  // of the last task of the page
-	next        *store.ScanCursor // set where there is more
+	counting    bool              // the first page counts all matches
+	last        store.ScanCursor  // cursor of the last task of the page
+	next        *store.ScanCursor // set if there are more
 }
 
-// take adds a task; false: no more are needed.
+// take adds a task. It returns false if no more are needed.
 func (p *searchPage) take(t *signalbox.Task, at store.ScanCursor) bool {
 	if p.counting {
 		p.total++
@@ -93,8 +93,8 @@ func (p *searchPage) take(t *signalbox.Task, at store.ScanCursor) bool {
 	return p.counting
 }
 
-// wants is how many rows to read at once: while the page is not full, no more than it
-// lacks, because the next page can continue only where a read has ended.
+// wants is how many rows to read at once: while the page is not full, no more than it has
+// room for, because the next page can continue only at the end of a read.
 func (p *searchPage) wants() int {
 	if lacks := p.limit - len(p.tasks); lacks > 0 {
 		return lacks
@@ -102,7 +102,7 @@ func (p *searchPage) wants() int {
 	return httpio.MaxLimit
 }
 
-// rows shows tasks, with their live state.
+// rows converts tasks to rows with their live state.
 func (h *searchHandler) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
 	out := make([]api.LiveTask, len(tasks))
 	seen := h.projection.EnsureFresh(ctx) == nil
@@ -135,7 +135,7 @@ func historyQuery(q *signalbox.Query) store.HistoryQuery {
 	if state := signalbox.State(q.Only("state")); state.Valid() {
 		h.State = state
 	}
-	if mode := q.Only("mode"); mode != "queue" { // "" would choose all
+	if mode := q.Only("mode"); mode != "queue" { // for the store, "" means all modes
 		h.Mode = signalbox.Mode(mode)
 	}
 	h.Since, h.Until = q.Span()

@@ -54,7 +54,7 @@ func (h *searchHandler) counts(w http.ResponseWriter, r *http.Request) error {
 		},
 		Queues: []string{""}, Budget: searchRows, PageSize: func() int { return httpio.MaxLimit },
 	}
-	var oldest time.Time // end of the last task that was looked at
+	var oldest time.Time // end of the last scanned task
 	err := s.Run(r.Context(), h.engine.Read(), store.ScanCursor{}, func(t *signalbox.Task, _ store.ScanCursor) bool {
 		for i := range queries {
 			if queries[i].Takes(t) {
@@ -73,8 +73,8 @@ func (h *searchHandler) counts(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// mayBeBeyond reports whether a query may choose tasks beyond the point where a scan was
-// truncated: in that phase, the last of whose tasks ended at oldest, or a later one.
+// mayBeBeyond reports whether a query may match tasks after the point where a scan was
+// truncated: in that phase, whose last scanned task ended at oldest, or in a later phase.
 func mayBeBeyond(q *signalbox.Query, phase string, oldest time.Time) bool {
 	for _, state := range signalbox.States() {
 		beyond := state.Terminal() || state.Waiting() && phase == store.PhaseWaiting

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// sortCursor is the position of the last row of a sorted page. Each page looks at all
-// rows anew, with what still goes on measured as of the first page.
+// sortCursor is the position of the last row of a sorted page. Each page scans all rows
+// again, and measures waiting and running tasks as of the first page.
 type sortCursor struct {
 	Sort  string              `json:"o"`
 	Now   int64               `json:"w"` // Unix ms
@@ -36,7 +36,7 @@ func parseSortCursor(s string, order signalbox.Sort) (c sortCursor, ok bool) {
 	return c, err == nil && c.String() == s && c.Sort == order.String()
 }
 
-// sorted answers a search in an order that was asked for.
+// sorted answers a search with a requested order.
 func (h *searchHandler) sorted(w http.ResponseWriter, r *http.Request, q *signalbox.Query, order signalbox.Sort, limit int, after string) error {
 	page := sortedPage{order: order, limit: limit, now: h.engine.Now().Truncate(time.Millisecond)}
 	if after != "" {
@@ -64,12 +64,12 @@ func (h *searchHandler) sorted(w http.ResponseWriter, r *http.Request, q *signal
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// sortedPage is one page of what a scan finds, in an order.
+// sortedPage is one page of the tasks that a scan finds, in an order.
 type sortedPage struct {
 	order signalbox.Sort
 	limit int
 	now   time.Time
-	after *signalbox.SortValue // of the last row of the page before
+	after *signalbox.SortValue // value of the last row of the previous page
 	rows  []sortedRow
 	total int
 }

@@ -26,71 +26,71 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Metrics takes note of requests; *telemetry.Metrics does. As a handler it
-// answers GET /metrics.
+// Metrics counts requests; *telemetry.Metrics implements it. As a handler it answers
+// GET /metrics.
 type Metrics interface {
 	http.Handler
-	// Request counts an answered request. route is a name of the route
-	// table, or "" for none of it. took is less than 0 where the time says
-	// nothing: of a stream, or of a long poll.
+	// Request counts an answered request. route is a name in the route table, or "" for
+	// none. took is less than 0 for streams and long polls, whose duration has no
+	// meaning.
 	Request(route string, status int, took time.Duration)
 	// Refused counts a submit that was not accepted.
 	Refused(code signalbox.Code)
 }
 
-// Config is what a Server is made of.
+// Config has the dependencies of a Server.
 type Config struct {
 	Engine *engine.Engine // required
 	Runs   Runs           // nil: nothing is dispatched
 	Pull   Pull           // nil: no agent can pull
-	// Identity knows who asks. nil: there is the static Token at most, and
-	// nobody can log in or be given a token.
+	// Identity authenticates callers. nil: there is only the static Token, if any, and
+	// no logins and other tokens.
 	Identity *identity.Keeper
-	// Token is the static bearer token, which has every right. Where there is
-	// an Identity it must know it.
+	// Token is the static bearer token, which has every scope. Identity, if set, must
+	// know it.
 	Token string
-	// Hosts are names under which the director is reached beyond loopback
-	// and the host of Addr, without a port.
+	// Hosts are additional host names of the director, without a port, besides loopback
+	// names and the host of Addr.
 	Hosts []string
-	// Terminal has the director open terminals of agents that offer them.
+	// Terminal lets the director open terminals of agents that offer them.
 	Terminal bool
-	// Tools are the tools behind the gateway, and MCP is the MCP server with
-	// them; nil: there are none.
+	// Tools are the tools behind the gateway, and MCP is the MCP server for them; nil:
+	// there are no tools.
 	Tools Tools
 	MCP   http.Handler
-	// ToolTasks makes tool calls into tasks; nil: they cannot be.
+	// ToolTasks runs tool calls as tasks; nil: no call can be a task.
 	ToolTasks ToolTasks
-	// AgentName is metadata.agent of the answer to a call that became a task
-	// (AGENT_NAME); "" is the tool's name.
+	// AgentName is metadata.agent in the answer to a call that became a task
+	// (AGENT_NAME); "": the tool's name.
 	AgentName string
-	// QueueTools are the queue itself as tools, which the gateway behind Tools
-	// has as one of its providers; nil: it has none.
+	// QueueTools is the provider of tools for the queue itself, if the gateway behind
+	// Tools has it; nil: it does not.
 	QueueTools *queuetools.Tools
-	// Landings lands the work of tasks; nil: nothing lands.
+	// Landings lands the work of tasks; nil: work cannot land.
 	Landings Landings
-	// Doctor are more looks that GET /api/doctor takes.
+	// Doctor are additional checks of GET /api/doctor.
 	Doctor []DoctorCheck
 	// Schedules is the scheduler; nil: there is none, and its routes answer 404.
 	Schedules schedules.Scheduler
-	// Pages are the dashboard; nil: there is none. It sets the headers of its
-	// answers itself, and sees only GET and HEAD of /ui/.
+	// Pages is the dashboard; nil: there is none. It sets all headers of its answers,
+	// and gets only GET and HEAD requests for /ui/.
 	Pages http.Handler
-	// ToolsOnly leaves out all that is not about tools.
+	// ToolsOnly leaves out all routes that are not about tools.
 	ToolsOnly bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.
 	Addr    string
 	Version string
-	// LiveIdle is how often the live view is refreshed while nobody watches it;
-	// 0 means every 10 s.
+	// LiveIdle is the interval at which the live view is refreshed without readers; 0:
+	// 10 s.
 	LiveIdle time.Duration
 	Log      *slog.Logger
 	Metrics  Metrics
-	Traces   Traces // nil: calls are traced as their callers say
-	// Peers are the directors over the same store; nil: there is none but this.
+	Traces   Traces // nil: only the callers' traces are used
+	// Peers are the directors that share the store; nil: this is the only one.
 	Peers forward.Peers
 }
 
-// Server answers the HTTP API. Make one with New.
+// Server serves the HTTP API. New makes one.
 type Server struct {
 	cfg    Config
 	engine *engine.Engine
@@ -106,45 +106,45 @@ type Server struct {
 	feed       *stream.Feed
 	projection *live.Projection
 	handlers   *handlers
-	handler    http.Handler // all of it
+	handler    http.Handler // the whole API
 
 	started  time.Time
 	draining atomic.Bool
 	streams  httpio.Streams
-	life     context.Context // ends when open streams and long polls are to end
+	life     context.Context // its end ends open streams and long polls
 	end      context.CancelFunc
 }
 
-// cancelWait is how long a cancel of a running task waits for the agent's
-// word before it answers 202 (design §2).
+// cancelWait is how long a cancel of a running task waits for the agent's confirmation
+// before it answers 202 (design §2).
 const cancelWait = 5 * time.Second
 
-// OpenStreams is how many streams are open: of events, of what is live, of calls.
+// OpenStreams returns the number of open streams: of events, of the live view and of calls.
 func (d *Server) OpenStreams() int { return d.streams.Count() }
 
-// LiveReaders is how many of them are of what is live.
+// LiveReaders returns the number of open streams of the live view.
 func (d *Server) LiveReaders() int { return d.projection.Readers() }
 
-// Terminals are the terminals of the agents.
+// Terminals returns the terminals of the agents.
 func (d *Server) Terminals() *terminal.Terminals { return d.terminals }
 
-// LoginLink makes a link that logs the owner in at url, once.
+// LoginLink returns a link that logs the owner in at url, once.
 func (d *Server) LoginLink(url string) (string, error) { return d.handlers.logins.Link(url) }
 
-// LiveDirectors is how many directors live, this one among them.
+// LiveDirectors returns the number of living directors, including this one.
 func (d *Server) LiveDirectors() int { return d.handlers.directors.living() }
 
-// Live is the live view.
+// Live returns the live view.
 func (d *Server) Live() *live.Projection { return d.projection }
 
-// New makes a Server and mounts the route table. It fails where a route
-// has no handler, or where Addr is public and there is no token.
+// New returns a Server with the mounted route table. It fails if a route has no handler,
+// or if Addr is public and there is no token.
 func New(cfg Config) (*Server, error) {
 	if cfg.Engine == nil {
 		return nil, errors.New("httpapi: Config.Engine is required")
 	}
 	if cfg.ToolsOnly && cfg.QueueTools != nil {
-		return nil, errors.New("httpapi: a gateway alone has no queue: leave Config.QueueTools out")
+		return nil, errors.New("httpapi: a standalone gateway has no queue: leave out Config.QueueTools")
 	}
 	if cfg.Identity == nil {
 		var err error
@@ -153,7 +153,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	if cfg.Token != "" && !cfg.Identity.Static() {
-		return nil, errors.New("httpapi: Config.Identity must know Config.Token, or nobody would be asked for it")
+		return nil, errors.New("httpapi: Config.Identity must know Config.Token, or no request would need it")
 	}
 	if cfg.Addr != "" {
 		if err := CheckListen(cfg.Addr, cfg.Identity); err != nil {
@@ -198,19 +198,19 @@ func New(cfg Config) (*Server, error) {
 	return d, nil
 }
 
-// Handler serves the whole API. Without Serve, call Stop before the server
-// around it is shut down, or it waits for open streams.
+// Handler serves the whole API. A caller that does not use Serve must call Stop before it
+// shuts down its server, which otherwise waits for open streams.
 func (d *Server) Handler() http.Handler { return d.handler }
 
-// SetDraining says that no new claims are made, because the director is about
-// to stop. Submits are stored as before, for they are durable; GET /readyz
-// answers 503, so that a balancer turns to another director.
+// SetDraining says that no new claims are made because the director is about to stop.
+// Submits are still stored, because they are durable. GET /readyz answers 503, so that a
+// load balancer uses another director.
 func (d *Server) SetDraining(on bool) { d.draining.Store(on) }
 
-// Stop ends open streams and long polls, cleanly, so that clients come back.
+// Stop ends open streams and long polls cleanly, so that clients reconnect.
 func (d *Server) Stop() { d.end() }
 
-// WaitTerminals waits, for 10 s at most, until no terminal is served any more.
+// WaitTerminals waits until no terminal is served any more, at most 10 s.
 func (d *Server) WaitTerminals() { d.terminals.Wait(shutdownTimeout) }
 
 type noMetrics struct{}
@@ -219,18 +219,18 @@ func (noMetrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHead
 func (noMetrics) Request(string, int, time.Duration)               {}
 func (noMetrics) Refused(signalbox.Code)                           {}
 
-// Limits of a connection. There is no limit on a whole answer: long polls and
-// streams last, and each write of theirs has its own (writeTimeout).
+// Limits of a connection. There is no limit for a whole answer, because long polls and
+// streams take long; each of their writes has a limit (httpio.WriteTimeout).
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
-	shutdownTimeout   = 10 * time.Second // for answers under way, once streams have ended
+	shutdownTimeout   = 10 * time.Second // for answers in progress, after streams have ended
 )
 
-// Serve answers requests on l until ctx ends. Then open streams and long
-// polls end cleanly, answers under way are finished, and it returns nil.
-// A listener that is not on loopback is refused without a token.
+// Serve serves requests on l until ctx ends. Then it ends open streams and long polls
+// cleanly, finishes answers in progress, and returns nil. Without a token it refuses a
+// listener that is not on loopback.
 func (d *Server) Serve(ctx context.Context, l net.Listener) error {
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
 		if err := CheckListen(tcp.String(), d.identity); err != nil {
@@ -238,11 +238,11 @@ func (d *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}
 	switch {
-	case d.identity.Open() && d.cfg.ToolsOnly: // which keeps no tokens, and whose only one stands in its configuration
-		d.log.Warn("this gateway is open: whoever reaches it, every program of this host, may call its tools",
+	case d.identity.Open() && d.cfg.ToolsOnly: // a gateway's only token is in its configuration
+		d.log.Warn("this gateway is open: every program of this host may call its tools",
 			"close", "start it with --token-file FILE")
 	case d.identity.Open():
-		d.log.Warn("this director is open: whoever reaches it, every program of this host, has every right",
+		d.log.Warn("this director is open: every program of this host has every right",
 			"close", "start it without --open")
 	}
 	srv := &http.Server{
@@ -268,14 +268,14 @@ func (d *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		err = errors.Join(err, srv.Close())
 	}
-	<-failed //nolint:errcheck // it was told to end
+	<-failed //nolint:errcheck // the server was shut down
 	d.WaitTerminals()
 	return err
 }
 
-// CheckListen refuses an address that others can reach unless a token or an
-// admin's password keeps them out: whoever reaches a director can run prompts
-// on its agents.
+// CheckListen refuses an address that others can reach, unless a token or an admin's
+// password protects the director: everybody who can reach an open director can run
+// prompts on its agents.
 func CheckListen(addr string, id *identity.Keeper) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -287,9 +287,9 @@ func CheckListen(addr string, id *identity.Keeper) error {
 	const cure = "set one of 16 characters or more (--token-file or SIGNALBOX_TOKEN; openssl rand -hex 32 makes one), or listen on "
 	switch {
 	case id.Open():
-		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks and tools: %s127.0.0.1:%s (a director: and make an admin there first)", addr, cure, port)
+		return signalbox.Invalid("token", "will not listen on %s without a token, because everybody who can reach it could run tasks and tools: %s127.0.0.1:%s (a director: and make an admin there first)", addr, cure, port)
 	case id.Static() && id.ShortStatic():
-		return signalbox.Invalid("token", "will not listen on %s with a token that is so short that it can be guessed: %s127.0.0.1:%s", addr, cure, port)
+		return signalbox.Invalid("token", "will not listen on %s with a token that is short enough to be guessed: %s127.0.0.1:%s", addr, cure, port)
 	}
 	return nil
 }

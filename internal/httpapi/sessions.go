@@ -87,8 +87,8 @@ func (h *sessionHandlers) changeSession(w http.ResponseWriter, r *http.Request, 
 		return unknown
 	}
 	if who := access.CallerOf(r).Who; !who.MayRead(s.Owner) {
-		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
-			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", httpio.Clip(id), action, signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
+		return httpio.Refuse(signalbox.CodeForbidden, "use a token that has it, or that of the conversation's owner",
+			"session %s belongs to another owner: to %s it needs the scope %s, and %s has %s", httpio.Clip(id), action, signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
 	}
 	if s, err = change(r.Context(), id, access.CallerOf(r).String()); err != nil {
 		return err

@@ -19,13 +19,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// statusHandlers say how the director is.
+// statusHandlers report the state of the director.
 type statusHandlers struct {
 	engine     *engine.Engine
 	identity   *identity.Keeper
 	projection *live.Projection
 	schedules  *schedules.Handlers
-	peers      forward.Peers // nil: there is no director but this
+	peers      forward.Peers // nil: this is the only director
 	scrape     http.Handler
 	openapi    func() ([]byte, error)
 	draining   *atomic.Bool
@@ -95,8 +95,8 @@ func (h *statusHandlers) describe(w http.ResponseWriter, _ *http.Request) error 
 	return nil
 }
 
-// healthz is GET /healthz: it says that the process answers, and nothing of
-// the store, so that a full disk does not get the process killed.
+// healthz is GET /healthz: it shows that the process answers. It does not check the store,
+// so that a full disk does not get the process killed.
 func (h *statusHandlers) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
@@ -111,7 +111,7 @@ func (h *statusHandlers) readyz(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p := h.peers; p != nil {
 		if self := p.Self(); !self.Alive(h.engine.Now()) {
-			return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the lease of this director (%s) is over: it has not reached the store, and dispatches nothing until it does", self.ID), RetryAfter: 2}
+			return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the lease of this director (%s) has expired: it has not reached the store, and dispatches nothing until it does", self.ID), RetryAfter: 2}
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)

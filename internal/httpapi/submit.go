@@ -19,8 +19,8 @@ import (
 type submitHandlers struct {
 	engine   *engine.Engine
 	metrics  Metrics
-	calls    *toolTaskHandlers // which retry the tasks of tools
-	landings Landings          // nil: nothing lands here
+	calls    *toolTaskHandlers // retries tool tasks
+	landings Landings          // nil: this director does not land
 }
 
 // submit is POST /api/queue/task.
@@ -32,7 +32,7 @@ func (h *submitHandlers) submit(w http.ResponseWriter, r *http.Request) error {
 	return h.store(w, r, req, http.StatusCreated, "")
 }
 
-// The seed's texts of POST /api/task, which belongs to the web view.
+// The seed's texts of POST /api/task, which is for the web view.
 const (
 	webQueued = "Task queued for execution"
 	webFull   = "Queue is at capacity. Please try again later."
@@ -160,14 +160,14 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 	return n, nil
 }
 
-// waitTimeout makes a duration of seconds. A number that no duration can
-// hold must not wrap around into one that the engine would accept.
+// waitTimeout converts seconds to a duration. A number that is too large for a duration must
+// not wrap around to one that the engine accepts.
 func waitTimeout(seconds int) time.Duration {
 	const most = int(engine.MaxWaitTimeout / time.Second)
 	return time.Duration(max(-1, min(seconds, most+1))) * time.Second
 }
 
-// submitError says when to come back to a queue that is full.
+// submitError adds when to retry a submit to a full queue.
 func (h *submitHandlers) submitError(r *http.Request, err error) error {
 	_ = refused(h.metrics, err)
 	var full *signalbox.Error

@@ -16,13 +16,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// taskHandlers answer for one task: its state, why it waits, and its cancel.
+// taskHandlers are about one task: its state, why it waits, cancel, edit and unpark.
 type taskHandlers struct {
 	engine     *engine.Engine
 	audit      *access.AuditLog
 	tools      Tools     // nil: no tools
-	toolTasks  ToolTasks // nil: no tool call is a task
-	landings   Landings  // nil: nothing lands here
+	toolTasks  ToolTasks // nil: no tool call can be a task
+	landings   Landings  // nil: this director does not land
 	forward    *forward.Forwarder
 	log        *slog.Logger
 	life       context.Context
@@ -50,7 +50,7 @@ func (h *taskHandlers) task(w http.ResponseWriter, r *http.Request) error {
 	return httpio.AnswerOr(w, v, err)
 }
 
-// detail reads the whole of a task.
+// detail reads a task with all its parts.
 func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) {
 	got, err := h.engine.Read().Whole(ctx, id)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *taskHandlers) cancel(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, status, out)
 }
 
-// auditOther writes to the audit log what is done to somebody else's task.
+// auditOther records an action on another owner's task in the audit log.
 func (h *taskHandlers) auditOther(r *http.Request, action string, t *signalbox.Task) error {
 	if t.Owner == access.CallerOf(r).Who.Key() {
 		return nil
@@ -180,7 +180,7 @@ func (h *taskHandlers) unpark(w http.ResponseWriter, r *http.Request) error {
 	return httpio.AnswerOr(w, v, err)
 }
 
-// routeOf is who may take a changed task; nil where that was left out.
+// routeOf is the new route of a changed task; nil if it was left out.
 func routeOf(agent, kind *string) *signalbox.Route {
 	if agent == nil && kind == nil {
 		return nil
@@ -189,9 +189,9 @@ func routeOf(agent, kind *string) *signalbox.Route {
 }
 
 // stillStopping is the message for a cancelled tool run that has not ended yet.
-const stillStopping = "it has not ended yet: what it started is still being stopped"
+const stillStopping = "it has not ended yet: its processes are still being stopped"
 
-// cancelTask cancels a task where it runs.
+// cancelTask cancels a task at the director where it runs.
 func (h *taskHandlers) cancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
 	if h.toolTasks != nil && t.Mode == signalbox.ModeTool {
 		got, err := h.toolTasks.Cancel(ctx, t.ID, by)

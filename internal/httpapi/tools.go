@@ -28,39 +28,39 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Tools are the tools behind the gateway; *gateway.Gateway has them.
+// Tools are the tools behind the gateway; *gateway.Gateway implements it.
 type Tools interface {
 	Tools() []gateway.Tool
 	Tool(name string) (gateway.Tool, bool)
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
-	// SetQueue changes the bounds of a tool queue, OpenQueue opens a closed one. An unknown queue
-	// is toolqueue.ErrUnknown.
+	// SetQueue changes the limits of a tool queue, OpenQueue opens a closed one. The error for an
+	// unknown queue is toolqueue.ErrUnknown.
 	SetQueue(queue string, change func(*toolqueue.Config)) (before toolqueue.Config, err error)
 	OpenQueue(queue string) (closed int, err error)
-	// OnCall has f called when a call of this director begins to wait, gets its slot or
-	// gives it back, or a bound of a queue was changed.
+	// OnCall registers f, which is called when a call of this director starts to wait, gets
+	// its slot or releases it, and when a limit of a queue was changed.
 	OnCall(f func())
 	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
 }
 
 // toolHandlers list and call the tools behind the gateway.
 type toolHandlers struct {
-	tools     Tools        // nil: there are none
-	server    http.Handler // the MCP server with them; nil: there is none
+	tools     Tools        // nil: no tools
+	server    http.Handler // the MCP server for the tools; nil: none
 	tasks     ToolTasks    // nil: no call can be a task
 	toolsOnly bool
 	agentName string
 	engine    *engine.Engine
 	audit     *access.AuditLog
 	forward   *forward.Forwarder
-	traces    Traces // nil: calls are traced as their callers say
+	traces    Traces // nil: only the callers' traces are used
 	streams   *httpio.Streams
 	log       *slog.Logger
 	life      context.Context
 }
 
-// errNoTools answers for the tools of a director that has none.
+// errNoTools is the error of a director without tools.
 func errNoTools() error {
 	return httpio.Refuse(signalbox.CodeNotFound, "name MCP servers, REST tools or commands in its configuration (mcpServers, restTools, openapiSpecs, commandTools), or start it with --tools FILE",
 		"this director has no tools")
@@ -153,7 +153,7 @@ func (h *toolHandlers) openToolQueue(w http.ResponseWriter, r *http.Request) err
 	}, http.StatusOK, api.ToolQueueOpened{Opened: closed, Queue: h.queueView(r, name)})
 }
 
-// toolRate is the rate that a request sets, none for nil.
+// toolRate converts the rate of a request; nil is no rate.
 func toolRate(set *api.SetToolRate) (r toolqueue.Rate, err error) {
 	if set == nil {
 		return r, nil
@@ -163,12 +163,12 @@ func toolRate(set *api.SetToolRate) (r toolqueue.Rate, err error) {
 	}
 	r = toolqueue.Rate{N: set.N, Per: time.Duration(set.PerSeconds * float64(time.Second)), Burst: set.Burst}
 	if text := r.Check(); text != "" {
-		return r, signalbox.Invalid("rate", "%s; n 0 with nothing else takes the rate off", text)
+		return r, signalbox.Invalid("rate", "%s; n 0 with nothing else removes the rate", text)
 	}
 	return r, nil
 }
 
-// rateText is a rate in the audit log.
+// rateText is the form of a rate in the audit log.
 func rateText(r toolqueue.Rate) string {
 	if r.N == 0 {
 		return "none"
@@ -185,7 +185,7 @@ func (h *toolHandlers) queueView(r *http.Request, name string) (out api.ToolQueu
 	return out
 }
 
-// noQueue is what a caller is told who has named a tool queue that there is not.
+// noQueue returns the error for an unknown tool queue.
 func (h *toolHandlers) noQueue(name string, err error) error {
 	if errors.Is(err, toolqueue.ErrUnknown) {
 		return httpio.Refuse(signalbox.CodeNotFound, h.queueNames(), "there is no tool queue %q", httpio.Clip(name))
@@ -193,7 +193,7 @@ func (h *toolHandlers) noQueue(name string, err error) error {
 	return err
 }
 
-// queueNames is the hint for a tool queue that there is not.
+// queueNames is the hint for an unknown tool queue.
 func (h *toolHandlers) queueNames() string {
 	const most = 20
 	var names []string
@@ -202,16 +202,15 @@ func (h *toolHandlers) queueNames() string {
 	}
 	switch {
 	case len(names) == 0:
-		return "this director has no tool queues: they begin with the tools in its configuration, which names none"
+		return "this director has no tool queues, because its configuration has no tools"
 	case len(names) > most:
 		return fmt.Sprintf("its tool queues are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
 	return "its tool queues are " + strings.Join(names, ", ")
 }
 
-// Sessions of calls. The word in front keeps what one way in calls a session
-// from being that of another, and the principal keeps callers apart: whoever
-// has a session's name has its slots.
+// Sessions of calls. The prefix separates the sessions of different interfaces, and the
+// principal separates callers: a client that knows a session's name can use its slots.
 const (
 	namedSession     = "named:"
 	executionSession = "execution:"
@@ -219,13 +218,12 @@ const (
 	sessionHeader    = "X-Signalbox-Session"
 )
 
-// maxSessionName bounds the name that a caller gives its session.
+// maxSessionName limits the name that a caller gives its session.
 const maxSessionName = 128
 
-// toolCaller says who calls a tool, and in which session: the one that the
-// caller names, else that of the execution in which the call is made, else that
-// of its token. An agent that runs several executions and does not say which
-// one calls has none: they would share what is held for one.
+// toolCaller returns the caller of a tool and its session: the named one, else that of
+// the calling execution, else that of the token. An agent with several executions that
+// does not name the calling one has no session, because they would share its slots.
 func (h *toolHandlers) toolCaller(r *http.Request, named string) (gateway.Caller, error) {
 	who := access.CallerOf(r).Who
 	c := gateway.Caller{Principal: who.Key(), Who: who}
@@ -260,8 +258,8 @@ func (h *toolHandlers) toolCaller(r *http.Request, named string) (gateway.Caller
 	return c, nil
 }
 
-// claimedAgent is what a caller says of the agent that it is. A gateway alone knows
-// no agents whose token could prove it, and nothing hangs on it there.
+// claimedAgent returns the agent and execution that a caller claims to be. A standalone
+// gateway has no agents' tokens that could prove it, and nothing depends on it there.
 func claimedAgent(r *http.Request) (agent, execution string) {
 	if name := r.Header.Get(httpio.SourceAgentHeader); signalbox.ValidName(name) {
 		agent = name
@@ -286,7 +284,7 @@ func toolView(t *gateway.Tool) api.Tool {
 			Title string `json:"title"`
 		} `json:"annotations"`
 	}
-	_ = json.Unmarshal(t.Definition, &def) // what of it is of another type is left out
+	_ = json.Unmarshal(t.Definition, &def) // fields of other types are left out
 	if len(def.Input) == 0 {
 		def.Input = json.RawMessage(`{"type":"object"}`)
 	}
@@ -297,21 +295,20 @@ func toolView(t *gateway.Tool) api.Tool {
 	}
 }
 
-// mcpSessionHeader names an MCP session of the older protocol, which lives in
-// the director where it began. Behind a balancer its requests come to any of
-// them: the name that a client is given ends with a mark of that director, to
-// which the others pass them on. A session whose director has gone is known to
-// nobody: its client is told 404, as the protocol wants, and begins anew.
+// mcpSessionHeader names an MCP session of the older protocol, which is in the memory of
+// the director where it started. Behind a load balancer its requests may reach any
+// director, so the name for the client ends with a mark of that director, and the others
+// forward the requests to it. If that director is gone, the client gets 404, as the
+// protocol requires, and starts a new session.
 const mcpSessionHeader = "Mcp-Session-Id"
 
-// markOf is the mark of a director in the names of its sessions.
+// markOf returns the mark of a director in the names of its sessions.
 func markOf(director string) string {
 	sum := sha256.Sum256([]byte(director))
 	return hex.EncodeToString(sum[:6])
 }
 
-// sessionAt is where the MCP session of a request lives, and the name that it
-// has there.
+// sessionAt returns the director of an MCP session, and the session's name there.
 func (h *toolHandlers) sessionAt(ctx context.Context, name string) (other store.Director, own string, elsewhere bool) {
 	if h.forward.Peers == nil {
 		return other, name, false
@@ -332,7 +329,7 @@ func (h *toolHandlers) sessionAt(ctx context.Context, name string) (other store.
 	return other, name, false
 }
 
-// sessionMarker marks the name of a session that an answer gives to a client.
+// sessionMarker adds the mark to the session name in an answer.
 type sessionMarker struct {
 	http.ResponseWriter
 	mark string
@@ -359,7 +356,7 @@ func (w *sessionMarker) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// FlushError is there because a flush may begin the answer.
+// FlushError marks the session name, because a flush may start the answer.
 func (w *sessionMarker) FlushError() error {
 	w.begin()
 	return http.NewResponseController(w.ResponseWriter).Flush()
@@ -368,16 +365,16 @@ func (w *sessionMarker) FlushError() error {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *sessionMarker) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// mcpPath is that of the MCP server, whose bodies have rules of their own.
+// mcpPath is the path of the MCP server, whose bodies have their own rules.
 const mcpPath = "/mcp"
 
-// mcp is all methods of /mcp. The gate has been passed; from here the protocol
-// has its own rules and its own errors.
+// mcp handles all methods of /mcp. The caller was admitted already; the protocol has its
+// own rules and errors.
 func (h *toolHandlers) mcp(w http.ResponseWriter, r *http.Request) error {
 	if h.server == nil {
 		return errNoTools()
 	}
-	if r.Method == http.MethodGet { // it stays open for as long as the client likes
+	if r.Method == http.MethodGet { // a stream that the client keeps open
 		leave, err := h.streams.Reserve()
 		if err != nil {
 			return err
@@ -399,8 +396,8 @@ func (h *toolHandlers) mcp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if httpio.HasBody(r) {
-		// The SDK would read it under the deadline for bodies and leave that in
-		// force, which would end the call when it is over.
+		// The SDK would read the body with the read deadline and not reset it, which
+		// would end a long call.
 		body, err := httpio.ReadBody(w, r, httpio.MaxCallBytes)
 		if err != nil {
 			return err
@@ -409,13 +406,12 @@ func (h *toolHandlers) mcp(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := httpio.Until(h.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who), h.life)
 	defer cancel()
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
+	w.Header().Set("X-Accel-Buffering", "no") // keeps proxies from buffering events
 	h.server.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))
 	return nil
 }
 
-// within makes what is called in an execution a part of its trace, where the
-// caller names no trace itself.
+// within adds the trace of the caller's execution, unless the caller has sent a trace.
 func (h *toolHandlers) within(ctx context.Context, who gateway.Caller) context.Context {
 	if h.traces == nil {
 		return ctx

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// callTool is POST /api/tools/{tool}/call. Whoever goes away meanwhile leaves
-// the tool's queue, or ends the call.
+// callTool is POST /api/tools/{tool}/call. If the caller disconnects, the call leaves the
+// tool's queue or is cancelled.
 func (h *toolHandlers) callTool(w http.ResponseWriter, r *http.Request) error {
 	if h.tools == nil {
 		return errNoTools()
@@ -45,8 +45,8 @@ func (h *toolHandlers) callTool(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, view.ToolResult(res))
 }
 
-// callOrQueue calls a tool. An async one is answered at once: its call is a
-// task by then, and the answer has its id (seed async-task-queue).
+// callOrQueue calls a tool. A call of an async tool becomes a task and is answered at once
+// with its id (seed async-task-queue).
 func (h *toolHandlers) callOrQueue(ctx context.Context, call gateway.Call) (gateway.Result, error) {
 	if tool, ok := h.tools.Tool(call.Tool); !ok || !tool.Async {
 		return h.tools.Call(ctx, call)
@@ -55,7 +55,7 @@ func (h *toolHandlers) callOrQueue(ctx context.Context, call gateway.Call) (gate
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	// It is stored or it is not, whoever has gone meanwhile.
+	// The task is stored or refused even if the caller disconnects.
 	t, err := tasks.Submit(context.WithoutCancel(ctx), gateway.TaskCall{Call: call, Source: signalbox.SourceAPI})
 	if err != nil {
 		return gateway.Result{}, err
@@ -63,7 +63,7 @@ func (h *toolHandlers) callOrQueue(ctx context.Context, call gateway.Call) (gate
 	return gateway.Queued(t, h.agentName), nil
 }
 
-// toolError is what a caller is told of a call that came to nothing.
+// toolError converts the error of a call for its caller.
 func (h *toolHandlers) toolError(r *http.Request, err error) error {
 	var said *gateway.ProtocolError
 	switch {
@@ -77,7 +77,7 @@ func (h *toolHandlers) toolError(r *http.Request, err error) error {
 	return err
 }
 
-// maxToolText bounds what an upstream says of an error.
+// maxToolText limits the error text of an upstream.
 const maxToolText = 4 << 10
 
 func clipText(s string) string {
@@ -87,13 +87,12 @@ func clipText(s string) string {
 	return s
 }
 
-// toolStream tells the caller of one call how it fares: progress as it comes,
-// then result or error.
+// toolStream sends the caller of a tool the progress of the call, then result or error.
 type toolStream struct {
 	*httpio.Stream
 	news chan api.ToolProgress
 	end  chan toolEnd
-	done chan struct{} // closed behind it
+	done chan struct{} // closed after the end
 }
 
 type toolEnd struct {
@@ -101,8 +100,8 @@ type toolEnd struct {
 	err error
 }
 
-// streamTool answers a call with a stream. Errors that are known before it
-// waits are in the stream as well: it has begun by then.
+// streamTool answers a call with a stream. Even early errors are sent in the stream, because
+// it has started by then.
 func (h *toolHandlers) streamTool(ctx context.Context, w http.ResponseWriter, r *http.Request, call gateway.Call) error {
 	out, err := h.streams.Open(w)
 	if err != nil {
@@ -119,12 +118,12 @@ func (h *toolHandlers) streamTool(ctx context.Context, w http.ResponseWriter, r 
 	}()
 	end, err := s.follow()
 	cancel()
-	if err != nil { // the caller has gone; the call does not outlive the answer
+	if err != nil { // the caller has disconnected; the call ends with the answer
 		<-s.done
 		return nil
 	}
 	if end.err == nil {
-		_ = s.SendTransient("result", view.ToolResult(end.res)) // who does not take it has gone
+		_ = s.SendTransient("result", view.ToolResult(end.res)) // an error means that the caller is gone
 		return nil
 	}
 	err = h.toolError(r, end.err)
@@ -140,8 +139,8 @@ func (h *toolHandlers) streamTool(ctx context.Context, w http.ResponseWriter, r 
 	return nil
 }
 
-// take hands on progress without holding up the call: what the caller does not
-// take in time is left out.
+// take passes on progress without blocking the call: progress that the caller does not read
+// in time is dropped.
 func (s *toolStream) take(p gateway.Progress) {
 	select {
 	case s.news <- api.ToolProgress{Progress: p.Progress, Total: p.Total, Message: p.Message, Position: p.Position, StartsAt: view.Time(p.StartsAt.UTC())}:
@@ -149,8 +148,7 @@ func (s *toolStream) take(p gateway.Progress) {
 	}
 }
 
-// follow writes progress until the call has ended; an error says that nobody
-// reads any more.
+// follow writes progress until the call has ended. An error means that the caller is gone.
 func (s *toolStream) follow() (toolEnd, error) {
 	beat := time.Tick(httpio.KeepAliveEvery)
 	for {
@@ -169,8 +167,7 @@ func (s *toolStream) follow() (toolEnd, error) {
 	}
 }
 
-// rest writes the progress that came before the end. An error says that nobody
-// reads any more.
+// rest writes the progress that came before the end. An error means that the caller is gone.
 func (s *toolStream) rest() error {
 	for {
 		select {
@@ -184,7 +181,7 @@ func (s *toolStream) rest() error {
 	}
 }
 
-// toolTasksOr returns who makes tool calls into tasks, or why nobody does.
+// toolTasksOr returns the ToolTasks, or an error with this code if there is none.
 func (h *toolHandlers) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
 	switch {
 	case h.tasks != nil:
@@ -193,5 +190,5 @@ func (h *toolHandlers) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
 		return nil, errNoTools()
 	}
 	return nil, httpio.Refuse(code, "call the tool and wait for its answer (POST /api/tools/{tool}/call), or start signalbox up or signalbox director, which have a queue",
-		"this gateway has no queue in which a call could wait as a task")
+		"this gateway cannot run calls as tasks")
 }

@@ -313,7 +313,7 @@ func TestAGatewayAloneHasToolsAndNothingElse(t *testing.T) {
 	}
 	for _, path := range []string{"/status", "/api/queue", "/api/agents", "/login"} {
 		e := b.Do("GET", path, "").WantError(t, 404, signalbox.CodeNotFound)
-		if !strings.Contains(e.Message, "gateway alone") {
+		if !strings.Contains(e.Message, "standalone gateway") {
 			t.Errorf("%s: %+v", path, e)
 		}
 	}

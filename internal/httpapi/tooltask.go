@@ -17,14 +17,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// ToolTasks makes tool calls into tasks; *local.Executor does.
+// ToolTasks runs tool calls as tasks; *local.Executor implements it.
 type ToolTasks interface {
 	gateway.Tasks
 	// Output is Runs.Output for the tasks that run in the director itself.
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
 }
 
-// toolTaskHandlers answer for calls of tools that are tasks.
+// toolTaskHandlers are about tool tasks.
 type toolTaskHandlers struct {
 	tools      *toolHandlers
 	engine     *engine.Engine
@@ -65,7 +65,7 @@ func (h *toolTaskHandlers) createToolTask(w http.ResponseWriter, r *http.Request
 
 const toolTaskPath = "/api/tools/tasks/"
 
-// taskCall makes a call of what was asked for.
+// taskCall makes a call from a request.
 func (h *toolTaskHandlers) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCall, error) {
 	if req.TimeoutMS < 0 || req.TimeoutMS > engine.MaxToolTimeoutMS {
 		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, or 0 for the tool's own, not %d", engine.MaxToolTimeoutMS, req.TimeoutMS)
@@ -90,7 +90,7 @@ func (h *toolTaskHandlers) taskCall(r *http.Request, req api.NewToolTask) (gatew
 	}, nil
 }
 
-// toolTaskError is what a caller is told of a task that was not stored.
+// toolTaskError converts the error of a task that was not stored for its caller.
 func (h *toolTaskHandlers) toolTaskError(r *http.Request, err error) error {
 	_ = refused(h.metrics, err)
 	if full, ok := errors.AsType[*signalbox.Error](err); ok && full.Code == signalbox.CodeQueueFull {
@@ -126,8 +126,8 @@ func (h *toolTaskHandlers) getTaskStatus(w http.ResponseWriter, r *http.Request)
 	return httpio.Answer(w, http.StatusOK, api.TaskStatus{Task: v})
 }
 
-// waitedToolTask reads a task that the caller sees, once it has ended or the
-// wait that the caller asked for is over.
+// waitedToolTask reads a task that the caller may see, after it has ended or the requested
+// wait is over.
 func (h *toolTaskHandlers) waitedToolTask(r *http.Request, id string) (api.ToolTask, error) {
 	wait, err := httpio.Wait(r)
 	if err != nil {
@@ -147,14 +147,14 @@ func (h *toolTaskHandlers) waitedToolTask(r *http.Request, id string) (api.ToolT
 	return h.toolTaskView(r.Context(), &t)
 }
 
-// seenToolTask returns a task of a tool, or CodeNotFound in the same words for
-// one that is not there, is none of a tool, or is not for the caller to see.
+// seenToolTask returns a tool task. It returns the same CodeNotFound for an unknown task, a
+// task that is not a tool task, and one that the caller may not see.
 func (h *toolTaskHandlers) seenToolTask(r *http.Request, id string) (gateway.ToolTask, error) {
 	tasks, err := h.tools.toolTasksOr(signalbox.CodeNotFound)
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	none := httpio.Refuse(signalbox.CodeNotFound, "GET /api/tools/tasks lists those that there are", "there is no task %q of a tool: it never existed or has been pruned", httpio.Clip(id))
+	none := httpio.Refuse(signalbox.CodeNotFound, "GET /api/tools/tasks lists the tool tasks", "there is no tool task %q: it never existed or has been pruned", httpio.Clip(id))
 	if !signalbox.ValidID(id) {
 		return gateway.ToolTask{}, none
 	}
@@ -165,9 +165,9 @@ func (h *toolTaskHandlers) seenToolTask(r *http.Request, id string) (gateway.Too
 	return t, err
 }
 
-// seesToolTask reports whether a principal may see a task of a tool: its own,
-// and with the right to read all that it would see in the queue. The right to
-// use tools does not show what others asked of them.
+// seesToolTask reports whether a principal may see a tool task: its own tasks, and with the
+// scope read all tasks that it may see in the queue. The scope tool alone does not show
+// other callers' tasks.
 func seesToolTask(who signalbox.Principal, t *signalbox.Task) bool {
 	if key := who.Key(); key != "" && key == t.Owner {
 		return true
@@ -185,8 +185,8 @@ func (h *toolTaskHandlers) cancelToolTask(w http.ResponseWriter, r *http.Request
 	who := access.CallerOf(r).Who
 	own := who.Key() == t.Task.Owner
 	if !own && !who.Has(signalbox.ScopeCancel) {
-		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
-			"to cancel what someone else asked for needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), access.ScopeWords(who.Scopes))
+		return httpio.Refuse(signalbox.CodeForbidden, "use a token that has it, or that of the call's owner",
+			"to cancel the call of another owner needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), access.ScopeWords(who.Scopes))
 	}
 	if t, err = h.tools.tasks.Cancel(r.Context(), id, who.String()); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (h *toolTaskHandlers) cancelToolTask(w http.ResponseWriter, r *http.Request
 	return httpio.Answer(w, status, v)
 }
 
-// seedStatuses are the words of the seed async-task-queue, and cancelled.
+// seedStatuses are the statuses of the seed async-task-queue, and cancelled.
 var seedStatuses = []string{"pending", "running", "completed", "failed", "cancelled"}
 
 // toolTasks is GET /api/tools/tasks.
@@ -248,8 +248,8 @@ func (h *toolTaskHandlers) toolTasks(w http.ResponseWriter, r *http.Request) err
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// retryTool makes the call of an ended task of a tool anew. It goes through
-// the gateway as a new call does: what the tool asks for may have changed.
+// retryTool repeats the call of an ended tool task. It goes through the gateway like a new
+// call, because the tool may have changed.
 func (h *toolTaskHandlers) retryTool(w http.ResponseWriter, r *http.Request, t *signalbox.Task, edit api.RetryRequest) error {
 	call, err := h.callAgain(r, t, edit)
 	if err != nil {
@@ -272,16 +272,15 @@ func (h *toolTaskHandlers) retryTool(w http.ResponseWriter, r *http.Request, t *
 	})
 }
 
-// callAgain makes the call that a task was, as its retrier may and wants to
-// make it.
+// callAgain returns the call of a task, with the edits of a retry, if the caller may make it.
 func (h *toolTaskHandlers) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryRequest) (call gateway.TaskCall, err error) {
 	if who := access.CallerOf(r).Who; !who.Has(signalbox.ScopeTool) {
-		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
+		return call, httpio.Refuse(signalbox.CodeForbidden, "use a token that has it", "task %s is a tool call: to repeat it needs the scope %s, and %s has %s",
 			t.ID, signalbox.ScopeTool, who.String(), access.ScopeWords(who.Scopes))
 	}
-	if who := access.CallerOf(r).Who; !seesToolTask(who, t) { // the arguments come with it, and what the tool says of them
-		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
-			"to make a call anew that someone else has made needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
+	if who := access.CallerOf(r).Who; !seesToolTask(who, t) { // a retry reveals the arguments and the answer
+		return call, httpio.Refuse(signalbox.CodeForbidden, "use a token that has it, or that of the call's owner",
+			"to repeat the call of another owner needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
 	}
 	if !t.State.Terminal() {
 		return call, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", t.ID, t.State)
@@ -300,7 +299,7 @@ func (h *toolTaskHandlers) callAgain(r *http.Request, t *signalbox.Task, edit ap
 	}
 	if req.HadEnv {
 		return call, httpio.Refuse(signalbox.CodeValidation, "call the tool with all its arguments: POST /api/tools/{tool}/tasks, or signalbox tools call --task",
-			"the secret arguments of task %s were erased when it ended: it cannot be made anew", t.ID)
+			"the secret arguments of task %s were erased when it ended: it cannot be repeated", t.ID)
 	}
 	again := api.NewToolTask{Arguments: req.Arguments, Metadata: req.Metadata, TimeoutMS: req.TimeoutMS, Priority: t.Priority}
 	if edit.TimeoutSeconds < 0 || edit.TimeoutSeconds > signalbox.MaxTimeoutSeconds {
@@ -316,8 +315,7 @@ func (h *toolTaskHandlers) callAgain(r *http.Request, t *signalbox.Task, edit ap
 	return call, nil
 }
 
-// plainToolTask is a task of a tool as lists show it: its keys are the seed's,
-// and what its row knows besides.
+// plainToolTask is the form of a tool task in lists: the seed's keys, and additional ones.
 func plainToolTask(t *gateway.ToolTask) api.ToolTask {
 	row := &t.Task
 	v := api.ToolTask{
@@ -337,7 +335,7 @@ func plainToolTask(t *gateway.ToolTask) api.ToolTask {
 	return v
 }
 
-// toolTaskView adds what lists leave out.
+// toolTaskView is a tool task with the fields that lists leave out.
 func (h *toolTaskHandlers) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.ToolTask, error) {
 	v := plainToolTask(t)
 	got, err := h.engine.Read().Whole(ctx, v.ID)

@@ -16,13 +16,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// defaultUsageDays is the range of days where none is asked for.
+// defaultUsageDays is the default range of days.
 const defaultUsageDays = 30
 
 // usageHandler sums up what runs used.
 type usageHandler struct{ engine *engine.Engine }
 
-// usageNames are what usage can be listed by.
+// usageNames has the keys by which usage can be listed.
 var usageNames = map[string]func(*signalbox.Usage) string{
 	"day":      func(u *signalbox.Usage) string { return u.Day.String() },
 	"agent":    func(u *signalbox.Usage) string { return u.Agent },
@@ -70,7 +70,7 @@ func (h *usageHandler) usage(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// query reads which rows are asked for.
+// query reads the filters of a request.
 func (h *usageHandler) query(r *http.Request) (q store.UsageQuery, err error) {
 	q = store.UsageQuery{Agent: httpio.Param(r, "agent"), Schedule: httpio.Param(r, "schedule"), Owner: httpio.Param(r, "user"), Model: httpio.Param(r, "model")}
 	if q.To, err = dayParam(r, "to", signalbox.DayOf(h.engine.Now())); err != nil {
@@ -107,7 +107,7 @@ func exportedUsage(u *signalbox.Usage) api.ExportedUsage {
 	}
 }
 
-// importUsage stores rows of usage that are not there yet, and returns how many.
+// importUsage stores new rows of usage, and returns how many.
 func (h *transferHandlers) importUsage(ctx context.Context, rows []api.ExportedUsage) (stored int, err error) {
 	list := make([]signalbox.Usage, len(rows))
 	for i := range rows {
@@ -128,7 +128,7 @@ func (h *transferHandlers) importUsage(ctx context.Context, rows []api.ExportedU
 	return stored, nil
 }
 
-// maxUsageName bounds the names in a row of usage, in bytes.
+// maxUsageName limits the names in a row of usage, in bytes.
 const maxUsageName = 200
 
 func importedUsage(in *api.ExportedUsage) (u signalbox.Usage, err error) {

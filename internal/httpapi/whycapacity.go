@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// addCapacity tells of a running task what it waits for or holds at the tool
-// queues: a task that runs can stand still all the same.
+// addCapacity adds the tool queues that a running task waits for or holds: a running task
+// may still be blocked.
 func (h *taskHandlers) addCapacity(out *api.Why, state signalbox.State, c access.Caller) {
 	if h.tools == nil || state != signalbox.Working && state != signalbox.Cancelling {
 		return
@@ -44,10 +44,10 @@ func (h *taskHandlers) addCapacity(out *api.Why, state signalbox.State, c access
 	}
 }
 
-// gateCapacity is the name of what a task waits for or holds at a tool queue.
+// gateCapacity is the name of the gate for a tool queue.
 const gateCapacity = "tool_capacity"
 
-// addGate adds such a gate, and says it where it is shut.
+// addGate adds such a gate, and adds it to the summary if it is closed.
 func addGate(out *api.Why, g api.Gate) {
 	out.Gates = append(out.Gates, g)
 	if !g.OK {
@@ -55,7 +55,7 @@ func addGate(out *api.Why, g api.Gate) {
 	}
 }
 
-// waitingGate says what a call waits for, who has it, and what can be done.
+// waitingGate says what a call waits for, who holds it, and what can be done.
 func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c access.Caller) api.Gate {
 	g := api.Gate{
 		Name: gateCapacity, Text: fmt.Sprintf("%s is full, %d of %d in use", q.Name, q.InUse, q.Concurrent),
@@ -78,12 +78,12 @@ func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c acces
 
 func span(now, since time.Time) time.Duration { return max(0, now.Sub(since)).Round(time.Second) }
 
-// whyTimeout bounds what the other directors may add to an answer.
+// whyTimeout limits the wait for additions of other directors to an answer.
 const whyTimeout = 1500 * time.Millisecond
 
-// addElsewhere tells of a task in flight what only other directors know: where
-// a call of a tool stands of which it is the task, or which it makes; an agent
-// calls tools at whichever director it reaches.
+// addElsewhere adds what only other directors know about a task in flight: the state of a
+// tool call that is the task, or that the task makes. An agent may call tools at any
+// director.
 func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Task) {
 	if !t.State.InFlight() {
 		return
@@ -116,13 +116,13 @@ func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signal
 func (h *taskHandlers) askWhy(ctx context.Context, other store.Director, id string) (got api.Why, ok bool) {
 	err := h.forward.Ask(ctx, other, httpio.Outgoing{Method: http.MethodGet, Path: view.TaskURL(id) + "/why"}, 0, &got)
 	if err != nil && ctx.Err() == nil {
-		h.log.Debug("another director did not say why", "queue_id", id, "director", other.ID, "error", err)
+		h.log.Debug("another director did not answer for why", "queue_id", id, "director", other.ID, "error", err)
 	}
 	return got, err == nil
 }
 
-// addGates adds what another director knows of tool queues. One that several
-// share is known to all of them.
+// addGates adds the tool queue gates from another director. All directors know the shared
+// queues.
 func addGates(out *api.Why, gates []api.Gate) {
 	for _, g := range gates {
 		if g.Name != gateCapacity || slices.ContainsFunc(out.Gates, func(have api.Gate) bool { return have.Name == g.Name && have.Text == g.Text }) {

@@ -22,7 +22,7 @@ type workspaceHandlers struct {
 	runs   Runs
 }
 
-// list is GET /api/workspaces. Callers that are limited to some agents see those of these.
+// list is GET /api/workspaces. Callers that are limited to some agents see the worktrees of these agents.
 func (h *workspaceHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	rows, err := h.engine.Read().Agents(r.Context())
 	if err != nil {
@@ -36,13 +36,13 @@ func (h *workspaceHandlers) list(w http.ResponseWriter, r *http.Request) error {
 		if _, err := agentRow(r.Context(), h.engine, only); err != nil {
 			return err
 		}
-		return signalbox.Errorf(signalbox.CodeNotFound, "there is no agent %s", only) // that the caller may use
+		return signalbox.Errorf(signalbox.CodeNotFound, "there is no agent %s", only) // or the caller may not use it
 	}
 	slices.SortFunc(rows, func(a, b signalbox.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return httpio.Answer(w, http.StatusOK, h.ask(r.Context(), rows))
 }
 
-// ask asks all agents at once.
+// ask asks all agents concurrently.
 func (h *workspaceHandlers) ask(ctx context.Context, rows []signalbox.Agent) api.Workspaces {
 	lists := make([]api.AgentWorkspaces, len(rows))
 	out := api.Workspaces{Workspaces: []api.Workspace{}, Agents: make([]api.WorkspaceAgent, len(rows))}
@@ -71,7 +71,7 @@ func (h *workspaceHandlers) ask(ctx context.Context, rows []signalbox.Agent) api
 	return out
 }
 
-// mayAsk returns an error for an agent that nobody can connect to.
+// mayAsk returns an error for an agent that accepts no connections.
 func (h *workspaceHandlers) mayAsk(row *signalbox.Agent) error {
 	if row.Source == signalbox.AgentPull {
 		return signalbox.Errorf(signalbox.CodeUnsupported,
@@ -80,8 +80,8 @@ func (h *workspaceHandlers) mayAsk(row *signalbox.Agent) error {
 	return nil
 }
 
-// discard is DELETE /api/agents/{name}/workspaces/{workspace}. An attempt of which it is not
-// known what came of it is recorded as failed.
+// discard is DELETE /api/agents/{name}/workspaces/{workspace}. An attempt with an unknown
+// outcome is recorded as failed.
 func (h *workspaceHandlers) discard(w http.ResponseWriter, r *http.Request) error {
 	row, err := agentRow(r.Context(), h.engine, r.PathValue("name"))
 	if err == nil {
@@ -100,7 +100,7 @@ func (h *workspaceHandlers) discard(w http.ResponseWriter, r *http.Request) erro
 	done, err := h.runs.DiscardWorkspace(r.Context(), row.Name, name, how)
 	audit := signalbox.Audit{EventType: "agent", Action: "discard_workspace", AgentName: row.Name, Resource: httpio.Clip(name), Result: access.ResultOf(err)}
 	if code := signalbox.CodeOf(err); code == signalbox.CodeNotFound || code == signalbox.CodeConflict {
-		return err // nothing was done
+		return err // nothing was changed
 	}
 	if err != nil {
 		if failed := h.audit.Write(r, audit); failed != nil {

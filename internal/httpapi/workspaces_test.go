@@ -31,7 +31,7 @@ func TestWorkspaces(t *testing.T) {
 	if len(all.Workspaces) != 2 || all.Workspaces[0].Agent != "coder" || all.Workspaces[0].Name != "one" || all.Workspaces[0].Commits[0] != "1234567 x" {
 		t.Errorf("%+v", all.Workspaces)
 	}
-	if a := all.Agents; len(a) != 3 || a[0].Bytes != 300 || len(a[0].Mirrors) != 1 || a[0].Message != "" || a[1].Agent != "far" || !strings.Contains(a[1].Message, "asks for its tasks itself") || !strings.Contains(a[2].Message, "writer did not list its worktrees") {
+	if a := all.Agents; len(a) != 3 || a[0].Bytes != 300 || len(a[0].Mirrors) != 1 || a[0].Message != "" || a[1].Agent != "far" || !strings.Contains(a[1].Message, "pulls its tasks") || !strings.Contains(a[2].Message, "writer did not list its worktrees") {
 		t.Errorf("%+v", all.Agents)
 	}
 	b.Do("GET", "/api/workspaces?agent=writer", "", admin).Want(t, 200, &all)

@@ -153,7 +153,7 @@ func TestDoctorLooksAtTheDirectors(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	alfa.Peers.LeaseOver.Store(true)
-	if all := checks(); all[len(all)-1].State != "fail" || !strings.Contains(all[len(all)-1].Text, "is over") {
+	if all := checks(); all[len(all)-1].State != "fail" || !strings.Contains(all[len(all)-1].Text, "has expired") {
 		t.Errorf("%+v", all)
 	}
 	alone := apitest.New(t)
@@ -174,7 +174,7 @@ func TestReadyOnlyWithALeaseAndAStore(t *testing.T) {
 	alfa.Request("GET", "/readyz", "").Want(t, 200, nil)
 	alfa.Peers.LeaseOver.Store(true)
 	e := alfa.Request("GET", "/readyz", "").WantError(t, 503, signalbox.CodeUnavailable)
-	if !strings.Contains(e.Message, "lease of this director (alfa) is over") {
+	if !strings.Contains(e.Message, "lease of this director (alfa) has expired") {
 		t.Errorf("%+v", e)
 	}
 	alfa.Peers.LeaseOver.Store(false)

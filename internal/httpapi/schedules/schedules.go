@@ -278,8 +278,8 @@ func (h *Handlers) scheduleView(ctx context.Context, all Scheduler, s signalbox.
 	return v, err
 }
 
-// wordsOf describes an expression in words. It returns "" for a stored expression that this
-// version no longer accepts.
+// wordsOf describes an expression in words. It returns a stored expression that this version
+// no longer accepts unchanged.
 func wordsOf(expression string) string {
 	expr, err := cron.Parse(expression)
 	if err != nil {
