@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// accountStory lets a run meet the limit of its account, closes and opens that by hand, and
-// leaves neither agent nor waiting task.
+// accountStory lets a run meet the limit of its account, closes and opens the account by hand,
+// and leaves neither agents nor waiting tasks.
 func (s *session) accountStory() {
 	s.AddAgent("claude-1", 1)
 	a := s.HearAccount("claude-1", []signalbox.AccountWindow{
@@ -36,7 +36,7 @@ func (s *session) accountStory() {
 	s.ask("removeAccount", "", "/api/accounts/claude-1", "")
 }
 
-// ended is a task that has ended.
+// ended returns the id of an ended task.
 func (s *session) ended() string {
 	var h api.History
 	s.Do("GET", "/api/history?limit=1", "").Want(s.T, 200, &h)

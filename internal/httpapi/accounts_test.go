@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// parked is a director with a task of agent coder that is parked at its account coder, which
-// is closed for an hour, and another that waits behind it.
+// parked makes a director with a task of agent coder that is parked at its account coder, which
+// is closed for an hour, and another task that waits behind it.
 func parked(t *testing.T, change ...func(*apitest.Options)) (b *apitest.Fixture, id, behind string) {
 	t.Helper()
 	b = apitest.New(t, change...)
@@ -74,8 +74,8 @@ func TestAnAccountAtItsLimit(t *testing.T) {
 	}
 }
 
-// What cannot be done with a parked task is refused with a word that helps, and nothing of it
-// is lost.
+// Actions that a parked task does not allow are refused with a helpful message, and change
+// nothing.
 func TestParkedTaskRefusals(t *testing.T) {
 	b, id, _ := parked(t)
 	var before, after, end api.Task
@@ -91,7 +91,7 @@ func TestParkedTaskRefusals(t *testing.T) {
 		}
 	}
 	var released api.Released
-	b.Do("POST", "/api/agents/coder/queue/release", "").Want(t, 200, &released) // it holds no slot
+	b.Do("POST", "/api/agents/coder/queue/release", "").Want(t, 200, &released) // the parked task holds no slot
 	b.Do("GET", "/api/queue/"+id, "").Want(t, 200, &after)
 	if after.State != "parked" || after.Revision != before.Revision {
 		t.Errorf("%+v\n%+v", before, after)
@@ -104,7 +104,7 @@ func TestParkedTaskRefusals(t *testing.T) {
 	}
 }
 
-// What clears an agent's queue, or removes the agent, does not forget a parked task.
+// Clearing an agent's queue or removing the agent handles its parked tasks.
 func TestClearAndRemoveWithAParkedTask(t *testing.T) {
 	b, id, behind := parked(t)
 	b.Do("DELETE", "/api/agents/coder", "").Want(t, http.StatusNoContent, nil)
@@ -166,8 +166,8 @@ func TestAccountsAreOpenedAndClosed(t *testing.T) {
 	}
 }
 
-// Who closes or opens an account is in the audit log; callers that are limited to agents see
-// only their accounts, and none opens one.
+// The audit log records who closes and opens accounts. Callers that are limited to agents see
+// only the accounts of these agents, and cannot open any.
 func TestWhoOpensAccounts(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	b.Do("POST", "/api/accounts/coder/close", `{"reason":"left for the release"}`, show["cookie"]...).Want(t, 200, nil)

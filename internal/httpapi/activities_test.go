@@ -94,7 +94,7 @@ func TestActivitiesPageByPage(t *testing.T) {
 	}
 }
 
-// A clock that jumps back makes no duration negative, wherever one is shown.
+// If a clock jumps back, no shown duration becomes negative.
 func TestIncidentNegativeDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c apitest.Clock
@@ -120,7 +120,7 @@ func TestIncidentNegativeDuration(t *testing.T) {
 	})
 }
 
-// called stores a task that another's execution called.
+// submitCalled stores a task that was called by another task's execution.
 func submitCalled(b *apitest.Fixture, parent, agent, owner string, depth int) string {
 	b.T.Helper()
 	id, err := signalbox.NewID(time.Now(), rand.Reader)
@@ -143,7 +143,7 @@ func TestActivityTree(t *testing.T) {
 	left := submitCalled(b, root, "writer", "agent:coder", 1)
 	submitCalled(b, root, "reader", "agent:coder", 1)
 	at := left
-	for depth := 2; depth <= 12; depth++ { // deeper than calls can be
+	for depth := 2; depth <= 12; depth++ { // deeper than calls can go
 		at = submitCalled(b, at, "writer", "agent:writer", depth)
 	}
 	var v api.Activity
@@ -166,7 +166,7 @@ func TestActivityTree(t *testing.T) {
 		t.Errorf("the tree is %d deep", depth)
 	}
 
-	// What one may not see is not in it, nor what hangs below it.
+	// Tasks that the caller may not see, and the trees below them, are left out.
 	h := b.Server.HandlerAs(apitest.LimitedUser)
 	v = api.Activity{}
 	apitest.StartOn(t, h, "GET", "/api/activities/"+root, "").Reply().Want(t, 200, &v)

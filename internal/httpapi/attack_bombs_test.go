@@ -12,11 +12,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// bombs are bodies that are small, as they come, and cost much where they are
-// read carelessly.
+// bombs are small bodies that cost much if they are read carelessly.
 func bombs() map[string]string {
 	many := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one, n), ",") }
-	long := strings.Repeat("k", 400<<10) + `\u00e9` // an escape: the quick reader of plain texts gives up
+	long := strings.Repeat("k", 400<<10) + `\u00e9` // an escape disables the fast path for plain text
 	return map[string]string{
 		"deep arrays":                     strings.Repeat("[", 500_000),
 		"deep arrays, closed":             strings.Repeat("[", 250_000) + strings.Repeat("]", 250_000),
@@ -54,12 +53,12 @@ func zipped(text string) string {
 	return b.String()
 }
 
-// Every route that reads a body refuses a bomb at once, with few words. A route
-// that reads bodies and is not tried fails the test.
+// Every route that reads a body refuses a bomb at once, with a short message. The test fails
+// for a route that reads bodies and is not tested.
 func TestAttackBombsAtEveryRoute(t *testing.T) {
 	all := bombs()
 	tried := 0
-	b, show := apitest.NewWithUsers(t) // none of them does anything
+	b, show := apitest.NewWithUsers(t) // their agents are idle
 	for _, route := range api.Routes() {
 		if route.Request == nil && route.Name != "mcp" {
 			continue
@@ -67,7 +66,7 @@ func TestAttackBombsAtEveryRoute(t *testing.T) {
 		tried++
 		for name, body := range all {
 			if tried > 1 && route.Name != "login" && route.Name != "mcp" && !quickBombs[name] {
-				continue // they share their reader
+				continue // the routes share one reader
 			}
 			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{tool}", "search__find").Replace(route.Path)
 			edits := append([]apitest.Edit{}, show["admin"]...)
@@ -79,7 +78,7 @@ func TestAttackBombsAtEveryRoute(t *testing.T) {
 			}
 			begun := time.Now()
 			got := b.Do(route.Method, path, body, edits...)
-			if took := time.Since(begun); took > 15*time.Second { // it took minutes, once
+			if took := time.Since(begun); took > 15*time.Second { // it once took minutes
 				t.Errorf("%s: %s took %v", route.Name, name, took)
 			}
 			if got.StatusCode < 400 || got.StatusCode >= 500 && got.StatusCode != http.StatusNotImplemented || len(got.Body) > 4<<10 {
@@ -92,6 +91,5 @@ func TestAttackBombsAtEveryRoute(t *testing.T) {
 	}
 }
 
-// quickBombs are tried at every route, not only where the shared reader is met
-// first.
+// quickBombs are tried at every route, not only at the first one with the shared reader.
 var quickBombs = map[string]bool{"deep in a field": true, "one name twice": true, "a body that is compressed": true}

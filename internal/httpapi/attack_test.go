@@ -20,7 +20,7 @@ import (
 
 func host(name string) apitest.Edit { return func(r *http.Request) { r.Host = name } }
 
-// A page at attacker.example lets its name point to 127.0.0.1 and asks.
+// A page at attacker.example makes its name resolve to 127.0.0.1 and sends requests.
 func TestAttackDNSRebinding(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Addr, o.Config.Hosts = "127.0.0.1:8080", []string{"box.lan"} })
 	for _, name := range []string{"attacker.example", "attacker.example:8080", "localhost.attacker.example", "127.0.0.1.nip.io:8080", "192.168.1.7:8080", "", "[::ffff:8.8.8.8]:80", "[::1%25lo].attacker.example", "[::1%lo]:8080"} {
@@ -30,13 +30,13 @@ func TestAttackDNSRebinding(t *testing.T) {
 	for _, name := range []string{"localhost", "LOCALHOST:9999", "localhost.:80", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "box.lan", "box.lan:8080", "Box.LAN."} {
 		b.Do("GET", "/status", "", host(name)).Want(t, http.StatusOK, nil)
 	}
-	// Bound to all interfaces it is asked by address, which rebinding cannot use.
+	// A director on all interfaces is reached by address, which rebinding cannot use.
 	all := apitest.New(t, func(o *apitest.Options) { o.Config.Addr, o.Config.Token = "0.0.0.0:8080", apitest.Secret })
 	all.Do("GET", "/status", "", host("192.168.1.7:8080"), apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, nil)
 	all.Do("GET", "/status", "", host("attacker.example"), apitest.Bearer(apitest.Secret)).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
 
-// A page of another site makes the browser send what needs no preflight.
+// A page of another site makes the browser send requests that need no preflight.
 func TestAttackCrossSite(t *testing.T) {
 	b := apitest.New(t)
 	form := apitest.Header("Content-Type", "application/x-www-form-urlencoded")
@@ -68,7 +68,7 @@ func TestAttackCrossSite(t *testing.T) {
 			t.Errorf("%s may read: %q", name, got)
 		}
 	}
-	// What people do stays possible.
+	// Normal navigation stays possible.
 	b.Do("GET", "/api/queue", "", apitest.Header("Sec-Fetch-Site", "cross-site"), apitest.Header("Sec-Fetch-Mode", "navigate")).Want(t, http.StatusOK, nil)
 	b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, apitest.Header("Sec-Fetch-Site", "same-origin"), apitest.Header("Origin", "http://127.0.0.1:8080")).Want(t, http.StatusCreated, nil)
 }
@@ -87,8 +87,8 @@ func TestWritesAreJSON(t *testing.T) {
 	b.Do("POST", "/api/queue/"+id+"/cancel", "").Want(t, http.StatusOK, nil)
 }
 
-// Every route but the public ones is closed without the token, and says no
-// more than that.
+// Every route except the public ones requires the token, and without it reveals nothing
+// else.
 func TestEveryRouteAsksForTheToken(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken, apitest.WithPages)
 	for i, route := range api.Routes() {
@@ -99,11 +99,11 @@ func TestEveryRouteAsksForTheToken(t *testing.T) {
 			if route.Scope == api.ScopeTicket || name == "in the URL" && route.Scope == api.ScopePublic {
 				continue
 			}
-			// The table must not run into the limit on wrong tokens.
+			// The table must not reach the limit for wrong tokens.
 			addr := fmt.Sprintf("198.51.100.%d:1", i)
 			got := b.Do(route.Method, sample(route.Path), "", append(edits, apitest.From(addr))...)
 			if route.Scope == api.ScopePublic {
-				if route.Request == nil { // the others ask for a body
+				if route.Request == nil { // the others require a body
 					got.Want(t, route.Status, nil)
 				}
 				continue
@@ -118,7 +118,7 @@ func TestEveryRouteAsksForTheToken(t *testing.T) {
 	b.Do("GET", "/status", "", apitest.Header("Authorization", "bearer  "+apitest.Secret)).Want(t, http.StatusOK, nil)
 }
 
-// only knows a static token and nobody else.
+// only makes a Keeper with only a static token.
 func only(t *testing.T, token string) *identity.Keeper {
 	t.Helper()
 	k, err := identity.New(t.Context(), nil, identity.Options{Static: token})
@@ -159,7 +159,7 @@ type publicListener struct{ net.Listener }
 
 func (publicListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(203, 0, 113, 1), Port: 80} }
 
-// Whoever registers an agent gets prompts and their env.
+// An attacker that registers an agent would get prompts and their env.
 func TestAttackRegisteringAnAgent(t *testing.T) {
 	b, guarded := apitest.New(t), apitest.New(t, apitest.WithToken)
 	resolve := func(_ context.Context, host string) ([]netip.Addr, error) {
@@ -200,8 +200,8 @@ func TestAttackRegisteringAnAgent(t *testing.T) {
 	b.Do("POST", "/api/agents", body("http://localhost:9000")).Want(t, http.StatusCreated, nil)
 }
 
-// A name that leads to this host while the agent registers, and elsewhere when
-// it is asked, vouches for nothing.
+// A host name that resolves to this host at the registration and elsewhere later is not
+// accepted.
 func TestAttackAnAgentWhoseNameMoves(t *testing.T) {
 	b, guarded := apitest.New(t), apitest.New(t, apitest.WithToken)
 	here := func(context.Context, string) ([]netip.Addr, error) {
@@ -226,7 +226,7 @@ func TestAttackAnAgentWhoseNameMoves(t *testing.T) {
 	guarded.Do("POST", "/api/agents", body("moving.lan"), apitest.Bearer(apitest.Secret)).Want(t, http.StatusCreated, nil)
 }
 
-// A body that was announced as too large was asked for all the same.
+// A body that was announced as too large was requested nevertheless.
 func TestBodyAnnouncedTooLargeIsNotRead(t *testing.T) {
 	b := apitest.New(t)
 	read := false

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// No route, public ones included, answers a page that comes by a name of its own
-// which leads here, or a page of another site, whatever rights the browser has.
+// No route, not even a public one, answers requests of a page with another host name that
+// resolves here, or of a page of another site, whatever rights the browser has.
 func TestAttackEveryRouteFromAnotherPage(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	for _, route := range api.Routes() {
@@ -48,17 +48,16 @@ func TestAttackEveryRouteFromAnotherPage(t *testing.T) {
 	}
 }
 
-// traversals are ids that would lead out of a folder, or into a header, where
-// somebody made a path or a header of them.
+// traversals are ids that would leave a folder or break a header if a handler used them in
+// a path or a header.
 var traversals = []string{
 	"..", "../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..%5cetc%5cpasswd", "..%252f..%252fetc%252fpasswd",
 	"%2fetc%2fpasswd", "....//....//etc/passwd", "x%00.json", "x%0d%0aX-Evil:%201", "%0aX-Evil:%201", "~root", "C:%5cwindows", "%ff%fe", "%c0%ae%c0%ae%2f", "-rf", "'%20OR%201=1--",
 	"%24%7bx%7d", "{{x}}", strings.Repeat("a", 5000), "%F0%9F%92%A9",
 }
 
-// Whatever stands for an id, a name or a file in a path, no route fails or finds
-// something by it. Tools and pages are stood in for here; a real director is
-// tried in e2e.
+// Whatever the id, name or file in a path is, no route fails or finds something with it.
+// Tools and pages are fakes here; e2e tests a real director.
 func TestAttackTraversalAtEveryRoute(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	tried := 0
@@ -81,7 +80,7 @@ func TestAttackTraversalAtEveryRoute(t *testing.T) {
 			}
 			got := b.Do(route.Method, path, body, show["admin"]...)
 			found := got.StatusCode < 400 && !(got.StatusCode/100 == 3 && strings.HasPrefix(got.Header.Get("Location"), "/") && !strings.HasPrefix(got.Header.Get("Location"), "//"))
-			if route.Name == "page" || route.Name == "find" { // one page for all paths; none found is an answer
+			if route.Name == "page" || route.Name == "find" { // pages have any path, and find may find nothing
 				found = got.StatusCode == http.StatusOK && strings.Contains(string(got.Body), "root:")
 			}
 			if found || got.StatusCode >= 500 && got.StatusCode != http.StatusNotImplemented || strings.Contains(string(got.Body), "root:x:") || got.Header.Get("X-Evil") != "" {
@@ -94,8 +93,7 @@ func TestAttackTraversalAtEveryRoute(t *testing.T) {
 	}
 }
 
-// Whoever asks and does not take the answer is let go of, at every route that
-// has one to take.
+// A client that does not read the answer is disconnected, at every route with an answer.
 func TestAttackSlowReaderAtEveryRoute(t *testing.T) {
 	for _, route := range api.Routes() {
 		if route.Method != http.MethodGet {
@@ -119,8 +117,8 @@ func TestAttackSlowReaderAtEveryRoute(t *testing.T) {
 	}
 }
 
-// An agent that was given up and comes back with what it had, its token and an
-// old fence, changes nothing by any of the routes by which agents speak.
+// A lost agent that comes back with its token and an old fence changes nothing through any
+// of the routes for agents.
 func TestAttackReplayAfterTheFenceMoved(t *testing.T) {
 	b := newPullBox(t)
 	const claim = `{"instance":"0123456789abcdef","slots":1}`
@@ -172,10 +170,10 @@ func TestAttackReplayAfterTheFenceMoved(t *testing.T) {
 				t.Errorf("with an old fence it %s: %d %s", what, got.StatusCode, got.Body)
 			}
 		}
-		report(with(rest, now.Task.Fence+1)).Want(t, http.StatusNotFound, nil) // nor by one that was never given
+		report(with(rest, now.Task.Fence+1)).Want(t, http.StatusNotFound, nil) // nor a fence that was never issued
 	}
-	// A claim and a heartbeat that name the old run do not keep it, nor do they
-	// take anything from the new one.
+	// A claim and a heartbeat that name the old run neither keep it nor affect the new
+	// one.
 	b.Do("POST", "/api/agents/far/heartbeat", `{"state":"working","instance":"0123456789abcdef","runs":[{"queue_id":"`+id+`","fence":`+strconv.FormatInt(old.Task.Fence, 10)+`}]}`)
 	var task api.Task
 	b.Do("GET", "/api/queue/"+id, "").Want(t, http.StatusOK, &task)

@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// bad is an input that must be refused: status 400 and that field, unless
-// said otherwise.
+// bad is an input that must be refused, by default with status 400 and that field.
 type bad struct {
 	body, field string
 	says        string // part of the message
@@ -50,7 +49,7 @@ var badSubmits = []bad{
 	{`{"prompt":"p","timeout_seconds":99999999999999999999}`, "timeout_seconds", "whole number"},
 	{`{"prompt":"p","wait_timeout":-5}`, "wait_timeout", "seconds"},
 	{`{"prompt":"p","wait_timeout":9223372036854775807}`, "wait_timeout", "seconds"},
-	{`{"prompt":"p","wait_timeout":18446744074}`, "wait_timeout", "seconds"}, // as nanoseconds it wraps around to 0.3 s
+	{`{"prompt":"p","wait_timeout":18446744074}`, "wait_timeout", "seconds"}, // in nanoseconds it wraps around to 0.3 s
 	{`{"prompt":"p","priority":11}`, "priority", "-10 to 10"},
 	{`{"prompt":"p","priority":-11}`, "priority", "-10 to 10"},
 	{`{"prompt":"p","thinking":"yes"}`, "thinking", "true or false"},
@@ -110,7 +109,7 @@ func TestUnusualButGoodSubmits(t *testing.T) {
 	}
 }
 
-// known is the body of a registration that is as it should be.
+// known is the beginning of a valid registration.
 const known = `{"name":"coder","kind":"demo","url":"http://127.0.0.1:9000"`
 
 func TestBadInputEverywhere(t *testing.T) {
@@ -182,7 +181,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 	never := "queue-00000000000000000000000000"
 	for _, route := range api.Routes() {
 		if !strings.HasPrefix(route.Path, "/api/queue/{id}") && !strings.HasPrefix(route.Path, "/api/activities/{id}") {
-			continue // {id} is no task
+			continue // its {id} is not a task
 		}
 		body := ""
 		if route.Name == "edit" {

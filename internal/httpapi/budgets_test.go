@@ -11,14 +11,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-const usd = 1_000_000_000 // in nano
+const usd = 1_000_000_000 // nano-dollars
 
 func keeps(of signalbox.Budgets) func(*apitest.Options) {
 	return func(o *apitest.Options) { o.Engine.Budgets = of }
 }
 
-// A task has the budget that its submitter gave, else the director's; while it waits that can
-// be changed.
+// A task has the budget of its submit, else the director's. While the task waits, the budget
+// can be changed.
 func TestBudgetOfATask(t *testing.T) {
 	b := apitest.New(t, keeps(signalbox.Budgets{Task: signalbox.Budget{NanoUSD: 5 * usd}}))
 	b.AddAgent("coder", 1)
@@ -47,7 +47,8 @@ func TestBudgetOfATask(t *testing.T) {
 	}
 }
 
-// What is spent shows, and what is used up keeps tasks until the day is over, in every answer.
+// Every answer shows what is spent, and that tasks wait until the day is over if a budget is
+// used up.
 func TestBudgetThatIsUsedUpIsShown(t *testing.T) {
 	b := apitest.New(t, keeps(signalbox.Budgets{Agents: map[string]signalbox.Budget{"coder": {NanoUSD: 2 * usd}, "other": {Tokens: 50}}}))
 	a := b.AddAgent("coder", 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// A bulk cancel ends what waits before what runs: else a slot that it frees is
-// given to a task that is about to be cancelled.
+// A bulk cancel cancels waiting tasks before running ones: otherwise a freed slot goes to a
+// task that is about to be cancelled.
 func TestBulkCancelEndsWhatWaitsFirst(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))
@@ -39,7 +39,7 @@ func TestBulkCancelEndsWhatWaitsFirst(t *testing.T) {
 	}
 }
 
-// A bulk action takes 10,000 tasks at most, and says so where more match.
+// A bulk action applies to at most 10,000 tasks, and says if more match.
 func TestBulkSaysThatMoreMatch(t *testing.T) {
 	const most = 10_000
 	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 2 * most })

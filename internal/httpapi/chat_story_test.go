@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// askLater asks in the background, and keeps the exchange in its place when
-// the answer is there.
+// askLater sends a request in the background, and stores the exchange in its place when the
+// answer has arrived.
 func (s *session) askLater(route, title, path, body string, edits ...apitest.Edit) (answered func()) {
 	s.T.Helper()
 	var sent *http.Request
@@ -26,7 +26,7 @@ func (s *session) askLater(route, title, path, body string, edits ...apitest.Edi
 }
 
 func (s *session) chatStory() {
-	for _, t := range s.pending() { // what the story before left in line
+	for _, t := range s.pending() { // tasks left by the previous story
 		if _, err := s.Engine.Cancel(s.T.Context(), t.ID, ""); err != nil {
 			s.T.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func (s *session) chatStory() {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	s.Runs.Print(two.ID, "Translating …\n") // no agent prints before it has said yes: the order of the events rests on that
+	s.Runs.Print(two.ID, "Translating …\n") // agents print only after they have accepted, which determines the order of the events
 	s.clock.Advance(3 * time.Second)
 	s.FinishTask(two, signalbox.ReasonCompleted, signalbox.Result{Output: "Bonjour !", Tail: "Translating …\n", DurationSeconds: 2.8})
 	next()

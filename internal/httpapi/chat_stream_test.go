@@ -15,7 +15,7 @@ import (
 
 var asStream = apitest.Header("Accept", "text/event-stream")
 
-// Who waits for the answer of a chat is told what keeps it, also one that nobody is before.
+// The stream of a waiting chat says what the chat waits for, even if it is the first in line.
 func TestChatStreamAtALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -71,13 +71,13 @@ func TestChatStream(t *testing.T) {
 		two := b.Accept(a)
 		time.Sleep(time.Second)
 		b.Complete(two, "")
-		b.Runs.Print(accepted.Execution.ID, "") // from its claim on there is a log
+		b.Runs.Print(accepted.Execution.ID, "") // the log exists from the claim on
 		three := b.Accept(a)
 		synctest.Wait()
 		b.Runs.Print(three.ID, "Reading …\n")
 		synctest.Wait()
 		b.Runs.Print(three.ID, "Writing …\n")
-		time.Sleep(time.Minute) // heartbeats are no events
+		time.Sleep(time.Minute) // heartbeats are not events
 		b.Runs.End(three.ID)
 		b.FinishTask(three, signalbox.ReasonCompleted, signalbox.Result{Output: "Done.", Tail: "Reading …\nWriting …\nDone.\n"})
 		got := s.Reply().Want(t, 200, nil)
@@ -107,7 +107,7 @@ func TestChatStream(t *testing.T) {
 	})
 }
 
-// One for whom a slot is free is not told of a place in line.
+// A chat that gets a free slot gets no position in line.
 func TestChatStreamAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -149,8 +149,8 @@ func TestChatStreamEndsWithTheError(t *testing.T) {
 	})
 }
 
-// Places that change all the time are told five times a second at most, and
-// the last one always.
+// Positions that change constantly are sent at most five times a second, and the last one
+// always.
 func TestChatStreamPositionsAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 })
@@ -177,7 +177,7 @@ func TestChatStreamPositionsAreCoalesced(t *testing.T) {
 	})
 }
 
-// A chat that is sent back waits again, and is told so.
+// A requeued chat waits again, and its stream says so.
 func TestChatStreamOfARequeuedTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)

@@ -55,7 +55,7 @@ func TestChatAnswersWithTheEnd(t *testing.T) {
 		var one, two api.ChatResponse
 		first.Reply().Want(t, 200, &one)
 		got := second.Reply().Want(t, 200, &two)
-		if one.Response != "Hi." { // which of the two came first is not known
+		if one.Response != "Hi." { // either of the two may come first
 			one, two, got = two, one, first.Reply()
 		}
 		wantCall(got, t, two.Execution.ID)
@@ -69,8 +69,7 @@ func TestChatAnswersWithTheEnd(t *testing.T) {
 	})
 }
 
-// The seed's answer to who comes when all places in line are taken, to the
-// field.
+// The answer to a chat when the line is full is exactly the seed's.
 func TestChatQueueFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -149,8 +148,7 @@ func TestChatWaitTimeout(t *testing.T) {
 	})
 }
 
-// Every end that is not a success is told with its reason, and never without
-// words.
+// Every unsuccessful end has its reason and a message that is not empty.
 func TestIncidentEmptyErrorText(t *testing.T) {
 	status := map[signalbox.Reason]int{"wait_timeout": 504, "run_timeout": 504, "cancelled": 409, "released": 409, "budget": 402}
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +159,7 @@ func TestIncidentEmptyErrorText(t *testing.T) {
 			var task signalbox.Task
 			switch reason {
 			case signalbox.ReasonCompleted, signalbox.ReasonWaitTimeout:
-				continue // no failure; TestChatWaitTimeout
+				continue // not a failure; see TestChatWaitTimeout
 			case signalbox.ReasonDispatchFailed:
 				chat = b.Start("POST", chatPath, `{"message":"m"}`)
 				synctest.Wait()
@@ -195,7 +193,7 @@ func TestIncidentEmptyErrorText(t *testing.T) {
 	})
 }
 
-// endAs ends a claimed task for a reason, by someone who says nothing.
+// endTask ends a claimed task with a reason and without a message.
 func endTask(b *apitest.Fixture, a signalbox.Agent, task signalbox.Task, reason signalbox.Reason) {
 	b.T.Helper()
 	ctx := b.T.Context()
@@ -297,8 +295,8 @@ func TestSubmitOverflow(t *testing.T) {
 	b.Do("POST", "/api/queue/task", `{"prompt":"p","overflow":"drop"}`).WantError(t, 400, signalbox.CodeValidation)
 }
 
-// What a refusal of a stream says is JSON, and what a task is called is the
-// same word everywhere.
+// The refusal of a stream is JSON with the fields of an error, and names the task with the
+// same fields as elsewhere.
 func TestChatErrorHasTheFieldsOfAnError(t *testing.T) {
 	b := apitest.New(t)
 	b.AddDownAgent("asleep")

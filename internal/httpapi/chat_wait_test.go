@@ -62,7 +62,7 @@ func TestChatInTheBacklog(t *testing.T) {
 		b.Complete(running, "")
 		b.Complete(b.Accept(a), "")
 		task := b.Accept(a)
-		time.Sleep(time.Hour) // one that has started is waited for
+		time.Sleep(time.Hour) // a started task is waited for
 		b.Complete(task, "done")
 		var end api.ChatResponse
 		started.Reply().Want(t, 200, &end)
@@ -107,8 +107,8 @@ func TestChatWhoseCallerGoesAway(t *testing.T) {
 	})
 }
 
-// Two callers with the same key wait for the same task: it is cancelled when
-// the last of them goes.
+// Two callers with the same key wait for the same task, which is cancelled when the last of
+// them disconnects.
 func TestChatIsCancelledWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -133,8 +133,8 @@ func TestChatIsCancelledWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// A client that gave up has no id in hand, but the same key finds the task,
-// while it runs and after its end; nothing runs twice.
+// A client that gave up has no id, but the same key finds the task, while it runs and after
+// its end. Nothing runs twice.
 func TestIncidentClientGivesUpWithNoId(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -191,8 +191,8 @@ func TestChatWhileTheDirectorStops(t *testing.T) {
 	})
 }
 
-// A caller that has gone before its task was stored leaves a task that is
-// dealt with as it wished.
+// If a caller disconnects before its task is stored, the task is handled as the caller
+// requested.
 func TestChatWhoseCallerGoesAwayAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// A task shows the checks that it was submitted with, and what they said.
+// A task shows the checks that it was submitted with, and their results.
 func TestChecksOfATask(t *testing.T) {
 	b := apitest.New(t)
 	a := b.AddAgent("coder", 1)

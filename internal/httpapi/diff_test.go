@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// changed is what a run changed, with n files and a patch of which the first cut bytes are stored.
+// changed returns changes with n files and a patch whose first cut bytes are stored.
 func changed(n int, patch string, cut int) *signalbox.Changes {
 	c := &signalbox.Changes{
 		Workspace: "worktree", Dir: "/work", Branch: "signalbox/1", Base: strings.Repeat("a", 40), Head: strings.Repeat("b", 40), Commits: 1,
@@ -24,7 +24,7 @@ func changed(n int, patch string, cut int) *signalbox.Changes {
 	return c
 }
 
-// A task shows the figures of its changes and some of the files; its diff has all that is known.
+// A task shows the totals of its changes and some of the files; its diff has everything.
 func TestATaskShowsWhatItChanged(t *testing.T) {
 	b := apitest.New(t)
 	a := b.AddAgent("coder", 1)
@@ -66,8 +66,8 @@ func TestATaskShowsWhatItChanged(t *testing.T) {
 	}
 }
 
-// Nothing is known of a run outside a repository, and of an agent that does not tell. A run that
-// changed nothing has an empty patch.
+// The changes are unknown for a run outside a repository, and for an agent that does not report
+// them. A run without changes has an empty patch.
 func TestATaskWithoutChanges(t *testing.T) {
 	b := apitest.New(t)
 	a := b.AddAgent("coder", 1)
@@ -87,7 +87,7 @@ func TestATaskWithoutChanges(t *testing.T) {
 	}
 }
 
-// What is cut comes from the agent; where that does not give it, the answer is what is stored,
+// A cut patch comes from the agent. If the agent does not send it, the answer is the stored part,
 // and says so.
 func TestThePatchIsTheAgentsWhereItIsCut(t *testing.T) {
 	b := apitest.New(t)
@@ -123,7 +123,7 @@ func TestThePatchIsTheAgentsWhereItIsCut(t *testing.T) {
 	if diff.Patch != patch[:begin] || diff.Cut == "" {
 		t.Errorf("the diff: %+v", diff)
 	}
-	func() { // an agent that breaks off: the caller must not take it for the whole
+	func() { // an aborted patch must not look complete to the caller
 		defer func() {
 			if cause := recover(); cause != http.ErrAbortHandler { //nolint:errorlint // a panic's value
 				t.Errorf("half a patch ended with %v", cause)
@@ -133,7 +133,7 @@ func TestThePatchIsTheAgentsWhereItIsCut(t *testing.T) {
 	}()
 }
 
-// Nobody can ask an agent that pulls.
+// An agent that pulls cannot be asked.
 func TestThePatchOfAnAgentThatPullsIsWhatIsStored(t *testing.T) {
 	b := apitest.New(t)
 	far := b.AddAgent("far", 1)
@@ -155,7 +155,7 @@ func TestThePatchOfAnAgentThatPullsIsWhatIsStored(t *testing.T) {
 	}
 }
 
-// Changes survive an export and an import; those of a file that somebody wrote are bounded.
+// Changes survive an export and an import. Changes in a hand-written file are limited.
 func TestChangesAreExportedAndImported(t *testing.T) {
 	b := apitest.New(t)
 	a := b.AddAgent("coder", 1)

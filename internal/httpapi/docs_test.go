@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write docs/api.md")
 
 const docsPage = "../../docs/api.md"
 
-// docs/api.md is made of the route table and of what a director answered.
+// docs/api.md is made from the route table and from answers of a director.
 // go test ./internal/httpapi -run TestDocs -update writes it.
 func TestDocsAreWhatTheDirectorAnswers(t *testing.T) {
 	head, err := os.ReadFile("testdata/api-head.md")
@@ -102,8 +102,8 @@ func writeExchange(t *testing.T, page *bytes.Buffer, x exchange) {
 	page.WriteString("```\n")
 }
 
-// shownBody is the body as the page has it: long ones are cut, and of the
-// metrics only those that are the same in every run are shown.
+// shownBody is the form of a body on the page: long ones are cut, and only metrics that are
+// the same in every run are shown.
 func shownBody(t *testing.T, x exchange) string {
 	t.Helper()
 	if len(x.answer.Body) == 0 {
@@ -133,8 +133,8 @@ func shownBody(t *testing.T, x exchange) string {
 	return strings.TrimSpace(string(x.answer.Body))
 }
 
-// withoutBeats leaves the heartbeats of a stream out: how many there are
-// depends on how busy the machine is.
+// withoutBeats removes the beats of a stream, because their number depends on the load of
+// the machine.
 func withoutBeats(body []byte) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(body), ": alive\n\n", ""))
 }
@@ -172,7 +172,7 @@ func firstDifference(have, want string) string {
 	return "the page has more lines"
 }
 
-// The table of error codes on the page is the one that handlers use.
+// The table of error codes on the page has the codes that handlers use.
 func TestDocsNameEveryErrorCode(t *testing.T) {
 	page, err := os.ReadFile("testdata/api-head.md")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// findings asks the doctor.
+// doctorFindings returns the findings of doctor.
 func doctorFindings(b *apitest.Fixture, edits ...apitest.Edit) []string {
 	b.T.Helper()
 	var got api.Doctor
@@ -91,15 +91,14 @@ func TestDoctorOfAgents(t *testing.T) {
 	has(t, doctorFindings(b), "ok agents: 1 up: coder", "warn agents: agent coder takes no tasks: no room for worktrees: they take 2 GiB")
 }
 
-// TestDoctorOfATaskThatIsPassedOver: it waits, an agent is free, and nobody
-// brings them together.
+// TestDoctorOfATaskThatIsPassedOver has a task that waits although an agent is free.
 func TestDoctorOfATaskThatIsPassedOver(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := apitest.New(t, func(o *apitest.Options) { o.Engine.Now = func() time.Time { return now } })
 	free := engine.LiveAgent{Agent: signalbox.Agent{Name: "coder", Kind: "demo", Slots: 1}, Up: true}
 	b.Live.Set(free)
 	b.Do("POST", "/api/queue/task", `{"prompt": "x"}`).Want(t, 201, nil)
-	hasNot(t, doctorFindings(b), "nobody takes it") // it has only just come
+	hasNot(t, doctorFindings(b), "no agent takes it") // it was just submitted
 	now = now.Add(time.Minute)
 	has(t, doctorFindings(b), "fail queue: task queue-", "has waited for 1m0s in work, and no agent takes it although all its gates are open")
 	free.InUse = 1
@@ -107,7 +106,7 @@ func TestDoctorOfATaskThatIsPassedOver(t *testing.T) {
 	hasNot(t, doctorFindings(b), "nobody takes it")
 }
 
-// TestDoctorOfAccounts: each that is not open is named, with what waits for it.
+// TestDoctorOfAccounts checks that each account that is not open is named, with its waiting tasks.
 func TestDoctorOfAccounts(t *testing.T) {
 	clock := &apitest.Clock{}
 	b, _, _ := parked(t, apitest.WithClock(clock))
@@ -136,7 +135,7 @@ func TestDoctorOfAccounts(t *testing.T) {
 	has(t, doctorFindings(b), "ok accounts: 2 open: coder, other")
 }
 
-// TestDoctorTellsAdminsMore than it tells others: paths and errors are theirs.
+// TestDoctorTellsAdminsMore checks that only admins see paths and errors.
 func TestDoctorTellsAdminsMore(t *testing.T) {
 	tools := apitest.NewTools()
 	b := apitest.New(t, func(o *apitest.Options) {
@@ -158,7 +157,7 @@ func TestDoctorTellsAdminsMore(t *testing.T) {
 	b.Do("GET", "/api/doctor", "").Want(t, 401, nil)
 }
 
-// TestDoctorOfAGatewayAlone says nothing of a queue that there is not.
+// TestDoctorOfAGatewayAlone checks that a gateway has no findings about a queue.
 func TestDoctorOfAGatewayAlone(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools, o.Config.ToolsOnly = failedTools{apitest.NewTools()}, true })
 	all := doctorFindings(b)
@@ -166,8 +165,7 @@ func TestDoctorOfAGatewayAlone(t *testing.T) {
 	hasNot(t, all, " queue:", " agents:")
 }
 
-// TestDoctorOfCommands compares what waits for a command slot with the limit, and
-// says which slots nobody can free.
+// TestDoctorOfCommands checks the findings about waiting commands and hanging slots.
 func TestDoctorOfCommands(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools, o.Engine.MaxCommands = apitest.NewTools(), 5 })
 	executor := engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), Slots: 10}, Up: true, InUse: 10}
@@ -208,7 +206,7 @@ func (failedTools) Servers() []gateway.Server {
 	}
 }
 
-// TestDoctorOfAStoreThatDoesNotAnswer: the answer is a finding, not an error.
+// TestDoctorOfAStoreThatDoesNotAnswer checks that this is a finding, not an error.
 func TestDoctorOfAStoreThatDoesNotAnswer(t *testing.T) {
 	b := apitest.New(t)
 	broken := &brokenStore{Store: b.Store}

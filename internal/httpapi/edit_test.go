@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// patch changes a task at the revision that it has.
+// patch changes a task at its present revision.
 func patch(b *apitest.Fixture, id, change string, as ...apitest.Edit) apitest.Reply {
 	b.T.Helper()
 	var now api.Task
@@ -121,12 +121,12 @@ func TestWhoMayEdit(t *testing.T) {
 		{"owner", owner, `"agent":"coder"`, true},
 		{"owner", owner, `"priority":3`, true},
 		{"owner", owner, `"place":"back"`, true},
-		{"owner", owner, `"place":"top"`, false}, // it would overtake the tasks of others
+		{"owner", owner, `"place":"top"`, false}, // it would overtake other owners' tasks
 		{"other", other, `"priority":1`, false},
 		{"operator", operator, `"place":"top"`, true},
 		{"operator", operator, `"priority":1`, true},
-		{"operator", operator, `"prompt":"yours"`, false}, // it would be done in the owner's name
-		{"operator", operator, `"agent":""`, false},       // it would hand the environment to another agent
+		{"operator", operator, `"prompt":"yours"`, false}, // it would run in the owner's name
+		{"operator", operator, `"agent":""`, false},       // it would pass the environment to another agent
 		{"admin", admin, `"prompt":"all mine"`, true},
 		{"admin", admin, `"agent":""`, true},
 	} {

@@ -6,8 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// exportStory takes the newest task out, and brings one in that is known
-// already and one that is not.
+// exportStory exports the newest task, and imports a known task and a new one.
 func (s *session) exportStory() {
 	var page api.Export
 	s.ask("export", "", "/api/export?limit=1", "").Want(s.T, 200, &page)

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// What tests need to see of the inside.
+// Internals for tests.
 
 const (
 	MaxHeader     = maxHeaderBytes
@@ -25,7 +25,7 @@ const (
 	CancelWait    = cancelWait
 )
 
-// SetLookup makes hosts resolve as a test wants.
+// SetLookup replaces the DNS lookup.
 func (d *Server) SetLookup(f func(ctx context.Context, host string) ([]netip.Addr, error)) {
 	d.handlers.agents.lookup = f
 }
@@ -33,7 +33,7 @@ func (d *Server) SetLookup(f func(ctx context.Context, host string) ([]netip.Add
 // AddStream takes one of the places for open streams.
 func (d *Server) AddStream() { _, _ = d.streams.Reserve() }
 
-// MountRoutes mounts another table; handlers named in drop are left out.
+// MountRoutes mounts another table, without the handlers named in drop.
 func (d *Server) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux, error) {
 	endpoints := d.handlers.endpoints()
 	for _, name := range drop {
@@ -45,13 +45,13 @@ func (d *Server) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux
 // HasStatus reports whether a code has a status.
 func HasStatus(code signalbox.Code) bool { _, ok := httpio.Statuses[code]; return ok }
 
-// Decode reads a body that has arrived.
+// Decode decodes a body.
 func Decode(data []byte, into any) error {
 	r := httptest.NewRequest("POST", "/", bytes.NewReader(data))
 	return httpio.Decode(httptest.NewRecorder(), r, into, false)
 }
 
-// HandlerAs serves the whole API to a principal, without asking for its token.
+// HandlerAs serves the whole API to a principal, without a token.
 func (d *Server) HandlerAs(who signalbox.Principal) http.Handler {
 	mux := http.NewServeMux()
 	endpoints := d.handlers.endpoints()
@@ -69,8 +69,8 @@ func (d *Server) HandlerAs(who signalbox.Principal) http.Handler {
 	return mux
 }
 
-// Narrowed reports whether it is said how a route is narrowed for a caller
-// that is limited to some agents.
+// Narrowed reports whether a route has a narrowing for callers that are limited to some
+// agents.
 func Narrowed(route string) bool {
 	return new(handlers).endpoints()[route].narrow != access.Closed
 }

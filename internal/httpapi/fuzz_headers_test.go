@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// FuzzCursors: the place of a page reads as it was written, or is refused in a
-// few words.
+// FuzzCursors checks that a cursor is parsed as it was written, or refused with a short
+// message.
 func FuzzCursors(f *testing.F) {
 	for _, s := range []string{"", "MTczNzEwODAwMDAwMC4x", "e30", "cGFzdDo", "bGl2ZTox", "%", "AA==", strings.Repeat("A", 4000), "eyJwIjoicnVubmluZyJ9"} {
 		f.Add(s)
@@ -38,9 +38,9 @@ func FuzzCursors(f *testing.F) {
 	})
 }
 
-// FuzzHeaders: what callers write into headers is understood or ignored, and
-// never opens a door: a wait has bounds, a body that is no JSON is none, a name
-// that is not the director's is refused, and so is the page of another site.
+// FuzzHeaders checks that headers are understood or ignored, and never weaken a rule: waits
+// have limits, bodies must be JSON, and foreign host names and pages of other sites are
+// refused.
 func FuzzHeaders(f *testing.F) {
 	for _, s := range []string{
 		"respond-async", "wait=5", "wait=99999999999, respond-async", `wait="3"; a=b`, "wait=-1", "application/json; charset=utf-8", "application/json, text/plain", "text/plain", "application/json;charset=utf-16", "127.0.0.1:8080", "localhost", "evil.test",
@@ -60,7 +60,7 @@ func FuzzHeaders(f *testing.F) {
 			t.Fatalf("%q is taken for JSON", s)
 		}
 		if names.Allow(s) {
-			host, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), ":") // what stands behind it is no host, whatever it is
+			host, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), ":") // the rest is not part of the host
 			if strings.Contains(host, "evil") {
 				t.Fatalf("the director answers under %q", s)
 			}

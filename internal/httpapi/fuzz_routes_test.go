@@ -17,14 +17,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// bodied are the routes that take a JSON body.
+// bodied returns the routes with a JSON body.
 func bodied() []api.Route {
 	return slices.DeleteFunc(api.Routes(), func(r api.Route) bool { return r.Request == nil })
 }
 
 var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// stored is what a refused request must not change.
+// storedTasks returns the state that a refused request must not change.
 func storedTasks(b *apitest.Fixture) string {
 	b.T.Helper()
 	ctx := b.T.Context()
@@ -44,9 +44,9 @@ func storedTasks(b *apitest.Fixture) string {
 	return fmt.Sprintf("%d waiting, journal %d, %v %v %v %v %v, %d ended", counts.Pending, newest, tokens, users, agents, plans, pauses, len(history.Tasks))
 }
 
-// FuzzRoutes sends any body to each route that takes one. It is never a fault
-// of the director; a refusal says what was wrong, in a field that is a name, and
-// changes nothing; and what was taken is stored as it was sent.
+// FuzzRoutes sends arbitrary bodies to each route with a body. The answer is never an
+// internal error. A refusal names the field and changes nothing. An accepted request is
+// stored as it was sent.
 func FuzzRoutes(f *testing.F) {
 	routes := bodied()
 	for i, r := range routes {
@@ -67,7 +67,7 @@ func FuzzRoutes(f *testing.F) {
 			return
 		}
 		b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools = apitest.NewTools() })
-		b.Server.Stop() // whoever would wait for the end of a task is answered now
+		b.Server.Stop() // requests that wait for the end of a task are answered now
 		route := routes[int(which)%len(routes)]
 		path := wildcard.ReplaceAllLiteralString(route.Path, url.PathEscape(id))
 		before := storedTasks(b)
@@ -80,7 +80,7 @@ func FuzzRoutes(f *testing.F) {
 			if err := json.Unmarshal(got.Body, &said); err != nil || said.Error == "" || said.Message == "" || len(got.Body) > 8<<10 {
 				t.Fatalf("%s %s %q is refused with %d %s", route.Method, path, body, got.StatusCode, got.Body)
 			}
-			if after := storedTasks(b); after != before && route.Name != "chat" && route.Name != "bypass" { // whose refusal may be that of waiting
+			if after := storedTasks(b); after != before && route.Name != "chat" && route.Name != "bypass" { // which may store the task and refuse only to wait
 				t.Fatalf("%s %s %q is refused (%d %s), and changes\n%s\nto\n%s", route.Method, path, body, got.StatusCode, said.Message, before, after)
 			}
 		case !json.Valid([]byte(body)) && body != "":
@@ -91,7 +91,7 @@ func FuzzRoutes(f *testing.F) {
 	})
 }
 
-// sameRequest compares what was stored of a submit with what was sent.
+// wantSameRequest compares the stored request of a submit with the sent one.
 func wantSameRequest(b *apitest.Fixture, got apitest.Reply, body string) {
 	b.T.Helper()
 	var sent api.SubmitRequest

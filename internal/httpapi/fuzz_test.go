@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// What the strict reader takes, encoding/json takes too and reads the same.
+// encoding/json accepts everything that the strict reader accepts, with the same result.
 func FuzzBody(f *testing.F) {
 	f.Add([]byte(seedRequest))
 	for _, c := range badSubmits {
@@ -47,7 +47,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// No query makes a list fail with anything but a validation error.
+// A query makes a list fail only with a validation error.
 func FuzzQueries(f *testing.F) {
 	for _, s := range []string{"MTczNzEwODAwMDAwMC4x", "2h", "7d", "30s", "-1", "99999999999999999999", "2025-01-17T10:00:00Z", "\xff", "%", "a&b=c"} {
 		f.Add(s)
@@ -69,7 +69,7 @@ func FuzzQueries(f *testing.F) {
 	})
 }
 
-// A line of the journal and an event of the API are the same, to the field.
+// A journal entry and an event of the API have exactly the same fields.
 func TestEventsAreJournalEntries(t *testing.T) {
 	e := signalbox.Entry{
 		Seq: 1, At: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC), Kind: "finish", QueueID: "q", State: "failed", Reason: "lost", Message: "m",

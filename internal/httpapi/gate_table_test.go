@@ -14,14 +14,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// columns are the callers of the table below. expired and revoked were admins;
-// limited may use the agent other alone, with every scope that is not admin's.
+// columns are the callers of the table below. expired and revoked were admins; limited may use
+// only the agent other, with every scope except admin.
 var columns = strings.Fields("anon read submit cancel release tool terminal schedule coder other user admin cookie static limited expired revoked")
 
-// table says for each route and caller: + it may, 1: 401, 3: 403, 4: 404, as
-// if it were not there. Paths name the agent coder, an account of the same
-// name, and a task and a session of that agent; those of tools a task that none
-// of them asked for.
+// table has for each route and caller: + allowed, 1: 401, 3: 403, 4: 404, as if it did not
+// exist. Paths name the agent coder, an account with the same name, and a task and a session
+// of that agent; those of tools name a task of another caller.
 var table = map[string]string{
 	//                 anon read subm canc rele tool term schd codr othr user admn cook stat lim  exp  rev
 	"submit":           "1    3    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
@@ -91,7 +90,7 @@ var table = map[string]string{
 	"toolTask":         "1    3    3    3    3    4    3    3    +    +    +    +    +    +    4    1    1",
 	"cancelToolTask":   "1    3    3    3    3    4    3    3    3    3    +    +    +    +    4    1    1",
 	"getTaskStatus":    "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
-	// The schedule is of nobody in particular, and for the agent coder.
+	// The schedule has no owner, and is for the agent coder.
 	"schedules":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"createSchedule":  "1    3    3    3    3    3    3    +    3    3    +    +    +    +    +    1    1",
 	"schedule":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
@@ -117,9 +116,9 @@ var table = map[string]string{
 	"mcpEnd":          "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	"status":          "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"metrics":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    3    1    1",
-	// For everyone: what is shown is not even looked at.
+	// For everyone: credentials are not checked.
 	"login":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"prove":       "1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1", // to who proves the same, whatever else is shown
+	"prove":       "1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1", // requires a proof, regardless of other credentials
 	"useLink":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"loginPage":   "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"loginScript": "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
@@ -129,19 +128,19 @@ var table = map[string]string{
 	"openapi":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"healthz":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"readyz":      "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	// It asks for its own ticket, which none of them has.
+	// It requires a ticket, which none of them has.
 	"terminal": "t    t    t    t    t    t    t    t    t    t    t    t    t    t    t    t    t",
 }
 
-// bodies are what an allowed caller is answered without 403; {} elsewhere.
+// bodies are bodies that are not refused with 403 for an allowed caller; default {}.
 var bodies = map[string]string{
 	"registerAgent": `{"name":"coder","kind":"demo","url":"http://127.0.0.1:9000"}`,
 	"heartbeat":     `{"state":"idle"}`,
 	"bulk":          `{"query":"state:pending","action":"cancel"}`,
 }
 
-// TestEveryRouteForEveryCaller walks the route table. A new route fails it
-// until someone has written down who may use it.
+// TestEveryRouteForEveryCaller walks the route table. It fails for a new route without a row
+// in table.
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	for _, route := range api.Routes() {
 		row := strings.Fields(table[route.Name])
@@ -157,14 +156,14 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 				body = "{}"
 			}
 			edits := show[columns[i]]
-			if route.Name == "prove" { // the table must not run into the limit on wrong tokens
+			if route.Name == "prove" { // the table must not reach the limit for wrong tokens
 				edits = append(slices.Clone(edits), apitest.From(fmt.Sprintf("198.51.100.%d:1", i)))
 			}
 			got := b.Do(route.Method, path, body, edits...)
 			if verdict := verdictOf(got.StatusCode); verdict != want && (want != "t" || got.StatusCode < 400) {
 				t.Errorf("%s (%s %s) as %s: %d, want %s: %s", route.Name, route.Method, path, columns[i], got.StatusCode, want, got.Body)
 			}
-			if want == "+" && route.Method != http.MethodGet { // it did something
+			if want == "+" && route.Method != http.MethodGet { // it may have changed something
 				b, show = apitest.NewWithUsers(t)
 			}
 		}
@@ -190,7 +189,7 @@ func verdictOf(status int) string {
 	return "+"
 }
 
-// idFor is an id that is there: a 404 is that of the limits.
+// idFor returns an existing id, so that a 404 comes from the limits.
 func idFor(b *apitest.Fixture, route api.Route) string {
 	switch {
 	case strings.HasPrefix(route.Path, "/api/sessions"):
@@ -213,8 +212,7 @@ func idFor(b *apitest.Fixture, route api.Route) string {
 	return tasks[0].ID
 }
 
-// Without a way in which it is narrowed, a route is closed to callers that are
-// limited to some agents.
+// A route without a narrowing is closed to callers that are limited to some agents.
 func TestEveryRouteSaysHowItIsNarrowed(t *testing.T) {
 	for _, route := range api.Routes() {
 		if !httpapi.Narrowed(route.Name) && route.Scope != api.ScopeAdmin && route.Name != "metrics" {

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// closeAgent has an agent fail until it is closed; it is tried again in half a minute.
+// closeAgent makes an agent fail until it is closed for half a minute.
 func closeAgent(b *apitest.Fixture, name string) *signalbox.ClosedGate {
 	b.T.Helper()
 	a, known := b.Live.LiveAgent(name)
@@ -35,8 +35,8 @@ func gatesOf(t *testing.T, b *apitest.Fixture, edits ...apitest.Edit) []api.Clos
 	return all.Gates
 }
 
-// A task whose every agent is closed waits at that gate, in the words and shape of an account;
-// with another agent that takes work it does not.
+// A task whose agents are all closed waits at that gate, which has the form of an account's gate.
+// With another agent that takes tasks it does not wait.
 func TestTaskWaitsAtAClosedAgent(t *testing.T) {
 	b := apitest.New(t)
 	b.AddAgent("coder", 1)
@@ -77,7 +77,7 @@ func TestTaskWaitsAtAClosedAgent(t *testing.T) {
 	}
 }
 
-// What opens first is the gate of a task that several agents may take.
+// A task that several agents may take waits at the gate that opens first.
 func TestTaskWaitsAtTheGateThatOpensFirst(t *testing.T) {
 	b, _, _ := parked(t) // until an hour from now
 	b.AddAgent("sick", 1)
@@ -90,7 +90,7 @@ func TestTaskWaitsAtTheGateThatOpensFirst(t *testing.T) {
 	}
 }
 
-// One list has what is closed, whatever closed it.
+// One list has the closed gates of all kinds.
 func TestGatesOfAllKinds(t *testing.T) {
 	b, _, _ := parked(t)
 	b.AddAgent("sick", 1)

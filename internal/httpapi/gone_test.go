@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// TestSubmitSaysThatTheAgentOfTheConversationIsGone: so do GET and why, with what
-// happens and when.
+// TestSubmitSaysThatTheAgentOfTheConversationIsGone checks that GET and why say it too, with what
+// will happen and when.
 func TestSubmitSaysThatTheAgentOfTheConversationIsGone(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))

@@ -14,8 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// identityStory comes at the very end: its first user is an admin, which
-// closes the director.
+// identityStory is the last one: its first user is an admin, which closes the director.
 func (s *session) identityStory() {
 	s.ask("me", "Where nobody is asked for a token", "/api/me", "")
 	s.ask("putUser", "", "/api/users/anna", `{"email":"anna@example.com","password":"correct horse battery staple","role":"admin"}`)
@@ -59,7 +58,7 @@ func (s *session) identityStory() {
 	s.ask("logout", "", "/api/logout", "", anna)
 }
 
-// localAddr has a request come by a connection to that address.
+// localAddr makes a request come from a connection to that address.
 func localAddr(addr string) apitest.Edit {
 	return func(r *http.Request) {
 		at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))

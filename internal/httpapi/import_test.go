@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// What has ended is stored side by side, what waits one by one, in the order of
-// the import; what is known or wrong is said, wherever it stands.
+// Ended tasks are stored concurrently, waiting ones one by one in the order of the import.
+// Known and invalid tasks are reported, wherever they are.
 func TestAnImportKeepsTheOrderOfWhatWaits(t *testing.T) {
 	old := apitest.New(t)
 	a := old.AddAgent("coder", 1)
@@ -33,7 +33,7 @@ func TestAnImportKeepsTheOrderOfWhatWaits(t *testing.T) {
 	old.Do("GET", "/api/export?limit=1000", "").Want(t, http.StatusOK, &page)
 	var ended api.Export
 	old.Do("GET", "/api/export?limit=1000&after="+page.Next, "").Want(t, http.StatusOK, &ended)
-	if ended.Next != "" { // running ones come between
+	if ended.Next != "" { // running tasks are in between
 		old.Do("GET", "/api/export?limit=1000&after="+ended.Next, "").Want(t, http.StatusOK, &ended)
 	}
 	var mixed api.ImportRequest
@@ -69,7 +69,7 @@ func TestAnImportKeepsTheOrderOfWhatWaits(t *testing.T) {
 	}
 }
 
-// A parked task goes on where it was imported: in its conversation, as often parked as it was.
+// A parked task continues after an import, in its conversation and with its count of parkings.
 func TestAParkedTaskIsExportedAndGoesOn(t *testing.T) {
 	old, id, behind := parked(t)
 	var page api.Export
@@ -113,8 +113,8 @@ func TestAParkedTaskIsExportedAndGoesOn(t *testing.T) {
 	}
 }
 
-// What was imported from another queue is asked for by the id that it had there,
-// by who may ask for it.
+// A task imported from another queue is found by the id that it had there, by callers who may see
+// it.
 func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Token = "of-an-admin" })
 	admin := apitest.Bearer("of-an-admin")
@@ -171,8 +171,8 @@ func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
 	}
 }
 
-// A task that was parked goes on where it is imported, in its conversation: it is neither
-// started from its beginning nor kept waiting at a gate that nobody opens there.
+// A task that was parked continues after an import in its conversation: it neither starts from its
+// beginning nor waits at a gate that does not open there.
 func TestAnImportedTaskThatWasParkedGoesOn(t *testing.T) {
 	old := apitest.New(t)
 	a := old.AddAgent("coder", 1)
@@ -219,8 +219,8 @@ func TestAnImportedTaskThatWasParkedGoesOn(t *testing.T) {
 	}
 }
 
-// What a row can hold is a bound, also for what comes from elsewhere: a result with more
-// times and calls than that is stored with the latest.
+// The limits of a row apply to imported tasks too: a result with more times and calls is stored
+// with the latest ones.
 func TestAnImportKeepsTheLatestOfALongCourse(t *testing.T) {
 	old := apitest.New(t)
 	a := old.AddAgent("coder", 1)
@@ -264,8 +264,8 @@ func TestAnImportKeepsTheLatestOfALongCourse(t *testing.T) {
 	}
 }
 
-// A wish to land goes with a task to another director; what was on its way there needs someone
-// who asks for it again, because the tasks that land it are not known here.
+// A requested landing is exported with a task. A landing that was under way must be requested
+// again, because the tasks that land the work are not known here.
 func TestALandingIsExportedAndDoesNotBeginByItself(t *testing.T) {
 	old := apitest.New(t)
 	a := old.AddAgent("coder", 1)

@@ -25,9 +25,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// agentBox is a director with a real dispatcher and an agent, over real
-// connections. What is on record against the seed's own system is tried here
-// from the outside.
+// agentBox is a director with a real dispatcher and an agent, over real connections. It is
+// for tests of the recorded incidents of the seed's own system, from the outside.
 type agentBox struct {
 	*apitest.Fixture
 	agent *agenttest.Agent
@@ -87,7 +86,7 @@ func (h *agentBox) post(path, body string) <-chan apitest.Reply {
 	return done
 }
 
-// line posts chats one after the other, so that their order is known.
+// line posts chats one after another, so that their order is known.
 func (h *agentBox) line(n int, body string) []<-chan apitest.Reply {
 	h.T.Helper()
 	var list []<-chan apitest.Reply
@@ -99,7 +98,7 @@ func (h *agentBox) line(n int, body string) []<-chan apitest.Reply {
 	return list
 }
 
-// all lists the ids of all tasks, the oldest first.
+// all returns the ids of all tasks, oldest first.
 func (h *agentBox) all() []string {
 	h.T.Helper()
 	entries, err := h.Store.Journal(h.T.Context(), 0, 10_000)
@@ -127,8 +126,8 @@ func chatReply(r apitest.Reply, t *testing.T) api.ChatResponse {
 	return out
 }
 
-// The seed told a chat "queued:N" and called the agent at once all the same.
-// Here the agent sees a chat only after the one before has ended.
+// The seed answered a chat "queued:N" but called the agent at once. Here the agent gets a
+// chat only after the previous one has ended.
 func TestIncidentChatIsToldQueuedAndCallsAtOnce(t *testing.T) {
 	h := newAgentBox(t, agenttest.Options{})
 	chats := h.line(4, `{"message":"m"}`)
@@ -153,8 +152,8 @@ func TestIncidentChatIsToldQueuedAndCallsAtOnce(t *testing.T) {
 	}
 }
 
-// In the seed anyone's finish popped whatever stood first. Here the end of an
-// execution that no longer holds the slot changes nothing for those that do.
+// In the seed any finish removed the first execution in the line. Here the end of an execution
+// that no longer holds the slot changes nothing for others.
 func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	h := newAgentBox(t, agenttest.Options{Deaf: true})
 	chats := h.line(3, `{"message":"m"}`)
@@ -166,7 +165,7 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	if second.QueueID != ids[1] {
 		t.Fatalf("%+v", second)
 	}
-	h.agent.TryFinish(ids[0], agenttest.End{Output: "too late"}) // the end of the one that was released
+	h.agent.TryFinish(ids[0], agenttest.End{Output: "too late"}) // the end of the released execution
 	var lane api.Lane
 	testkit.Wait(h.T, "the second chat runs", func() bool {
 		h.Do("GET", "/api/agents/coder/queue", "").Want(t, 200, &lane)
@@ -185,9 +184,9 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	}
 }
 
-// Capacity was refused to those who waited while the backlog lay unused. A
-// chat that is to persist waits in the backlog, beyond the three places of the
-// lane, and is answered like the others.
+// Waiting callers were refused although the backlog had room. Here a chat with overflow
+// persist waits in the backlog, beyond the three places of the lane, and is answered like the
+// others.
 func TestIncidentSyncCallersBypassBacklog(t *testing.T) {
 	h := newAgentBox(t, agenttest.Options{})
 	chats := h.line(4, `{"message":"m"}`)
@@ -214,8 +213,7 @@ func TestIncidentSyncCallersBypassBacklog(t *testing.T) {
 	}
 }
 
-// A chat, a stream of one and a bypass task beside them, over real
-// connections.
+// A chat, a streamed chat and a bypass task run concurrently, over real connections.
 func TestChatAndBypassSideBySide(t *testing.T) {
 	h := newAgentBox(t, agenttest.Options{})
 	chat := h.line(1, `{"message":"m"}`)[0]

@@ -4,7 +4,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// landingStory lands the work of a task, and leaves neither agent nor waiting task.
+// landingStory lands the work of a task, and leaves neither agents nor waiting tasks.
 func (s *session) landingStory() {
 	a := s.AddAgent("claude-2", 1)
 	id := s.Submit(`{"prompt":"Fix the login form","agent":"claude-2"}`).QueueID

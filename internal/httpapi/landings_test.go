@@ -71,7 +71,7 @@ func TestWorkIsWantedOnABranchAtSubmit(t *testing.T) {
 	}
 }
 
-// Who submits is told at once that the work will not land.
+// A submit says at once that the work will not land.
 func TestASubmitSaysThatWorkWillNotLand(t *testing.T) {
 	b := apitest.New(t)
 	a := b.AddAgent("coder", 1)
@@ -98,7 +98,7 @@ func TestASubmitSaysThatWorkWillNotLand(t *testing.T) {
 	}
 }
 
-// clock is the director's, which stands still unless it is told otherwise.
+// clock is the director's clock, which moves only when it is set.
 type clock struct {
 	begin  time.Time
 	passed atomic.Int64
@@ -112,7 +112,7 @@ func (c *clock) set(o *apitest.Options) {
 	o.Engine.Now = func() time.Time { return c.begin.Add(time.Duration(c.passed.Load())) }
 }
 
-// Who waits to land sees how many land on the same branch before.
+// A waiting landing shows how many land on the same branch before it.
 func TestPlacesOfLandings(t *testing.T) {
 	now := newClock()
 	b := apitest.New(t, now.set)
@@ -148,7 +148,7 @@ func TestPlacesOfLandings(t *testing.T) {
 	}
 }
 
-// What is retried lands where the first try was to, unless someone has dropped that.
+// A retry lands where the first try should have, unless the landing was dropped.
 func TestARetryLandsWhereTheFirstTryWasTo(t *testing.T) {
 	now := newClock()
 	b := apitest.New(t, now.set)

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// searchStory finds tasks, and cancels those that match.
+// searchStory searches tasks, and cancels the matches.
 func (s *session) searchStory() {
 	s.RefreshLive()
 	s.ask("search", "", `/api/search?q=state:ended+agent:coder+since:2h&limit=1`, "")
@@ -20,8 +20,8 @@ func (s *session) searchStory() {
 	s.ask("bulk", "", "/api/queue/bulk", `{"query":"state:failed","action":"retry","expect":0}`)
 }
 
-// liveStory comes when the director has stopped: the stream ends once it has
-// said what there is. Its place differs from run to run, and is replaced.
+// liveStory runs after the director has stopped, so that the stream ends after the snapshot. Its
+// id differs between runs and is replaced.
 func (s *session) liveStory() {
 	s.RefreshLive()
 	from := len(s.exchanges)

@@ -38,8 +38,8 @@ func (d description) operation(route api.Route) tree {
 	return op
 }
 
-// schema compiles a schema of the description. With strict an object may hold
-// nothing that is not described.
+// schema compiles a schema of the description. With strict, objects may have only described
+// fields.
 func (d description) schema(s tree, strict bool) *jsonschema.Resolved {
 	d.t.Helper()
 	key := fmt.Sprint(s, strict)
@@ -79,8 +79,8 @@ func (d description) compile(s tree, strict bool) *jsonschema.Resolved {
 	return resolved
 }
 
-// need collects the schemas that v refers to, and those that they do: to
-// compile all for each one costs seconds.
+// need collects the schemas that v refers to, directly or indirectly. Compiling all schemas for
+// each one would take seconds.
 func need(v any, defs, needed tree) {
 	switch v := v.(type) {
 	case tree:
@@ -211,7 +211,7 @@ func (d description) checkRefs(v any) {
 	}
 }
 
-// Each route says what right it needs, and none that it is for nobody in particular.
+// Each route has its required scope, and public routes have none.
 func TestOpenAPINamesScopes(t *testing.T) {
 	d := describe(t)
 	for _, route := range api.Routes() {
@@ -251,7 +251,7 @@ func TestOpenAPIKnowsTheSeedsRequests(t *testing.T) {
 	}
 }
 
-// What the handlers really answer is what the description says, to the field.
+// The real answers of the handlers match the description exactly.
 func TestOpenAPIDescribesTheRealAnswers(t *testing.T) {
 	d := describe(t)
 	asked := map[string]bool{}

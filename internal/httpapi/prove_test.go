@@ -18,7 +18,7 @@ func question(token string) api.ProveRequest {
 	return handshake.Question(token, strings.Repeat("07", 32), address)
 }
 
-// prove asks for a proof on a connection that was made to the director's address.
+// proveAgent requests a proof on a connection to the director's address.
 func proveAgent(b *apitest.Fixture, q api.ProveRequest, edits ...apitest.Edit) apitest.Reply {
 	b.T.Helper()
 	return b.Do("POST", handshake.Path, text(b.T, q), append([]apitest.Edit{localAddr(address)}, edits...)...)
@@ -41,8 +41,7 @@ func TestADirectorProvesTheTokensThatItKnows(t *testing.T) {
 	}
 }
 
-// Who listens at another port of the host, or of another address of it, gets no
-// proof to show.
+// A program that listens on another port or another address of the host cannot get a proof.
 func TestAttackAProofIsForTheAddressThatWasDialled(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	q := handshake.Question(apitest.Secret, strings.Repeat("07", 32), "127.0.0.1:9999")
@@ -51,7 +50,7 @@ func TestAttackAProofIsForTheAddressThatWasDialled(t *testing.T) {
 	proveAgent(b, q, localAddr("172.17.0.2:8080"), apitest.From("172.17.0.1:5")).Want(t, http.StatusOK, nil) // through a container's port
 }
 
-// Guesses are counted as wrong tokens are, and do not hold up who is right.
+// Guesses count like wrong tokens, and do not delay right ones.
 func TestAttackGuessingByProofs(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	made := b.AddToken(identity.NewToken{Name: "coder", Agent: "coder"})
@@ -63,8 +62,8 @@ func TestAttackGuessingByProofs(t *testing.T) {
 	proveAgent(b, question(made), apitest.From("192.0.2.1:7")).Want(t, http.StatusOK, nil)
 }
 
-// A run's token is proved by what its selector says, so that each director of
-// the store can; after the run too, whose request then hears that it is over.
+// A run's token is proved by its selector, so every director of the store can do it, even after
+// the run: then the request is told that the run has ended.
 func TestADirectorProvesTheTokensOfRuns(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	a := b.AddAgent("coder", 1)
@@ -81,7 +80,7 @@ func TestADirectorProvesTheTokensOfRuns(t *testing.T) {
 	}
 	b.Do("GET", "/api/me", "", apitest.Bearer(token)).Want(t, http.StatusOK, nil)
 	b.FinishTask(run, signalbox.ReasonCompleted, signalbox.Result{})
-	for range 20 { // which are no guesses: they are not counted as wrong
+	for range 20 { // these do not count as guesses
 		proveAgent(b, question(token), stranger).Want(t, http.StatusOK, nil)
 		b.Do("GET", "/api/me", "", apitest.Bearer(token), stranger).WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
 	}

@@ -22,7 +22,7 @@ func (s *session) fence(id string) string {
 	return strconv.FormatInt(t.Fence, 10)
 }
 
-// pullStory is an agent behind NAT: it asks for its task, reports, and goes.
+// pullStory has an agent behind NAT, which pulls its task, reports, and leaves.
 func (s *session) pullStory() {
 	s.ask("registerAgent", "An agent that nobody can connect to", "/api/agents",
 		`{"name":"basement","kind":"codex","slots":1,"fencing":true,"pull":true,"instance":"7d1f0c52-basement"}`).Want(s.T, http.StatusCreated, nil)

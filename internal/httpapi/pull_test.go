@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// newPullBox is a director that serves agents that pull.
+// newPullBox makes a director that serves agents that pull.
 func newPullBox(t *testing.T, change ...func(*apitest.Options)) *apitest.Fixture {
 	t.Helper()
 	b := apitest.New(t, change...)
@@ -50,21 +50,21 @@ func TestRegisterAnAgentThatPulls(t *testing.T) {
 	register(farAgent).Want(t, http.StatusOK, nil)
 	b.Do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).Want(t, http.StatusOK, nil)
 
-	// While it is heard of, the name is its own.
+	// While the agent is alive, no other agent may take its name.
 	other := strings.Replace(farAgent, "0123456789abcdef", "fedcba9876543210", 1)
 	register(other).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 	register(`{"name":"far","kind":"demo","url":"http://127.0.0.1:9000"}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 	b.Do("POST", "/api/agents/far/claim", `{"instance":"fedcba9876543210","slots":1}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 	b.Do("POST", "/api/agents/far/heartbeat", `{"state":"idle","instance":"fedcba9876543210"}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 
-	// When it has said that it stops, another may have it.
+	// After it has said that it stops, another one may.
 	b.Do("POST", "/api/agents/far/heartbeat", `{"state":"stopping","instance":"0123456789abcdef"}`).Want(t, http.StatusOK, nil)
 	register(other).Want(t, http.StatusOK, nil)
 	b.Do("POST", "/api/agents/far/claim", `{"instance":"fedcba9876543210","slots":1}`).Want(t, http.StatusOK, nil)
 	b.Do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 }
 
-// An agent speaks for itself alone.
+// An agent may act only for itself.
 func TestAgentsThatPullSpeakForThemselves(t *testing.T) {
 	b := newPullBox(t, apitest.WithToken)
 	far, near := b.AddToken(identity.NewToken{Name: "far", Agent: "far"}), b.AddToken(identity.NewToken{Name: "near", Agent: "near"})
@@ -102,7 +102,7 @@ func TestTerminalOfAnAgentThatPulls(t *testing.T) {
 	}
 }
 
-// A director without them says so.
+// A director without pull refuses such agents.
 func TestNoAgentCanPullHere(t *testing.T) {
 	b := apitest.New(t)
 	for path, body := range map[string]string{

@@ -83,7 +83,7 @@ func TestSeedsErrors(t *testing.T) {
 	}
 }
 
-// The time to come back is taken from the runs, once enough are known.
+// Retry-After follows the duration of runs, once enough are known.
 func TestRetryAfterFollowsTheRuns(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c), func(o *apitest.Options) { o.Engine.MaxSize = 1 })
@@ -127,7 +127,7 @@ func TestIdempotency(t *testing.T) {
 	b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, key, twice).WantError(t, 400, signalbox.CodeValidation)
 }
 
-// Many callers with one key and many with none, at once.
+// Many concurrent callers, with one key and without keys.
 func TestConcurrentSubmits(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 40 })
 	var wg sync.WaitGroup
@@ -180,7 +180,7 @@ func TestQueuePagesAndPositions(t *testing.T) {
 	for next := path; next != ""; {
 		var page api.Queue
 		b.Do("GET", next, "").Want(t, 200, &page)
-		if page.Depth != 10 || page.DispatchedCount != 1 || len(page.Tasks) > 4 { // one that is being sent is counted
+		if page.Depth != 10 || page.DispatchedCount != 1 || len(page.Tasks) > 4 { // a task that is being dispatched counts
 			t.Fatalf("%+v", page)
 		}
 		got = append(got, page.Tasks...)
@@ -208,7 +208,7 @@ func TestQueuePagesAndPositions(t *testing.T) {
 	}
 }
 
-// failing is a store whose writes fail with words of its own.
+// failing is a store whose writes fail with an internal text.
 type failing struct{ store.Store }
 
 var errInner = errors.New("SELECT secret FROM /var/lib/db: disk I/O error")
@@ -246,8 +246,7 @@ func (full) Submit(context.Context, store.Submission) (store.Submitted, error) {
 	return store.Submitted{}, &signalbox.Error{Code: signalbox.CodeStoreFull, Message: "the disk of db.internal is full", Err: errInner}
 }
 
-// Who submits to a store that is full is told so, and what is to be done, but
-// not where it is.
+// A submit to a full store says so, and what to do, but not where the store is.
 func TestAFullStoreIsSaidToTheSubmitter(t *testing.T) {
 	b := apitest.New(t)
 	d, err := httpapi.New(httpapi.Config{Engine: engine.New(full{b.Store}, engine.Options{})})

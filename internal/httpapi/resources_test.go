@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// What tasks need is kept with them, and who holds it is told.
+// Tasks keep the resources that they need, and the holders are shown.
 func TestResourcesAreHeldAndShown(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) {
 		o.Engine.Resources = map[string]signalbox.Resource{"db": {Capacity: 2}, "port": {Capacity: 1, Values: []string{"3001"}}}

@@ -12,7 +12,7 @@ func (s *session) pagesStory() {
 	s.ask("asset", "", "/ui/assets/4f2c9d7e/main.js", "")
 }
 
-// scheduleStory makes a schedule, fires it, and looks at what it came to.
+// scheduleStory makes a schedule, fires it, and reads the outcome.
 func (s *session) scheduleStory() {
 	body := `{"name":"nightly-maintenance","cron_expression":"0 1 * * *","timezone":"Europe/Berlin","message":"Perform nightly maintenance and report what you changed.","agent_name":"reviewer","timeout_seconds":1800}`
 	s.ask("createSchedule", "", "/api/schedules", body).Want(s.T, http.StatusCreated, nil)

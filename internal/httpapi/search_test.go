@@ -33,7 +33,7 @@ func queueIDs(tasks []api.LiveTask) []string {
 	return ids
 }
 
-// crowd has tasks in every phase: two run, three wait, ten have ended.
+// crowd makes tasks in every phase: two run, three wait, ten have ended.
 func crowd(t *testing.T) (b *apitest.Fixture, running, waiting, ended []string) {
 	var c apitest.Clock
 	b = apitest.New(t, apitest.WithClock(&c))
@@ -92,7 +92,7 @@ func TestSearchFindsAllInOrder(t *testing.T) {
 	}
 }
 
-// every is every second of a list.
+// every returns every second element of a list.
 func every(list []string, from int) []string {
 	var out []string
 	for i := from; i < len(list); i += 2 {
@@ -101,7 +101,7 @@ func every(list []string, from int) []string {
 	return out
 }
 
-// Pages of any size, put together, are all that matches: each once, in order.
+// The concatenation of pages of any size has all matches, each once, in order.
 func TestSearchByPages(t *testing.T) {
 	b, _, _, _ := crowd(t)
 	for _, query := range []string{"", "state:failed", "-state:failed", "report"} {
@@ -130,8 +130,7 @@ func TestSearchByPages(t *testing.T) {
 	}
 }
 
-// Pages of any size in an order that was asked for, put together, are all that match: each
-// once, in that order, though what runs goes on between two of them.
+// The same holds for a requested order, even if tasks keep running between two pages.
 func TestSearchInAnOrder(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))
@@ -160,7 +159,7 @@ func TestSearchInAnOrder(t *testing.T) {
 		"created":   pick(0, 1, 2, 3, 4, 5),
 		"-priority": pick(5, 4, 3, 2, 1, 0),
 		"ended":     pick(0, 1, 2, 3, 5, 4),
-		"agent":     pick(4, 3, 2, 1, 0, 5), // of those alike the newest first
+		"agent":     pick(4, 3, 2, 1, 0, 5), // equal ones newest first
 	} {
 		for limit := 1; limit <= 7; limit++ {
 			var got []string
@@ -174,7 +173,7 @@ func TestSearchInAnOrder(t *testing.T) {
 					after = "&after=" + found.Next
 				}
 				if sort == "-duration" {
-					c.Advance(time.Second) // what runs has run longer, and comes no second time
+					c.Advance(time.Second) // running tasks have run longer, but must not appear twice
 				}
 			}
 			if !slices.Equal(got, want) {
@@ -225,7 +224,7 @@ func TestSearchCounts(t *testing.T) {
 	if e := b.Do("POST", "/api/search/counts", `{"queries":["`+strings.Repeat(`","`, 40)+`"]}`).WantError(t, 400, signalbox.CodeValidation); e.Field != "queries" {
 		t.Errorf("%+v", e)
 	}
-	// Who may see little counts little.
+	// Counts include only visible tasks.
 	h := b.Server.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: signalbox.Scopes(), Agents: []string{"other"}})
 	var got api.SearchCounts
 	asked(t, h, "POST", "/api/search/counts", `{"queries":["state:waiting"]}`).Want(t, 200, &got)
@@ -234,8 +233,8 @@ func TestSearchCounts(t *testing.T) {
 	}
 }
 
-// Where there are more tasks than are looked at, a count that may be too low says so, and
-// one that is complete does not.
+// If there are more tasks than are searched, counts that may be too low are marked, and
+// complete counts are not.
 func TestSearchCountsOfMany(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c), func(o *apitest.Options) { o.Engine.MaxSize = 20_000 })
@@ -260,7 +259,7 @@ func TestSearchCountsOfMany(t *testing.T) {
 			t.Errorf("%+v, want %+v", got[i], want)
 		}
 	}
-	// An order of many is that of those that were looked at, and says so.
+	// Only the searched tasks are sorted, and the answer says so.
 	if found := searchTasks(b, "", "&sort=-created&limit=2"); found.Total >= most+102 || !found.Approximate || !slices.Equal(queueIDs(found.Tasks), []string{waiting, id}) {
 		t.Errorf("%v of %d, %v", queueIDs(found.Tasks), found.Total, found.Approximate)
 	}
@@ -288,7 +287,7 @@ func TestSearchRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Who is limited to some agents finds only what it may see.
+// A caller that is limited to some agents finds only tasks that it may see.
 func TestSearchIsLimited(t *testing.T) {
 	b, _, waiting, _ := crowd(t)
 	b.AddAgent("other", 1)
@@ -341,7 +340,7 @@ func TestBulkCountsFirst(t *testing.T) {
 func TestBulkRetry(t *testing.T) {
 	b, _, _, ended := crowd(t)
 	var got api.Bulk
-	// What completed is not made anew unless the query says so.
+	// Completed tasks are not retried unless the query names that state.
 	b.Do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry"}`).Want(t, 200, &got)
 	if got.Count != 5 {
 		t.Errorf("%+v", got)
@@ -361,7 +360,7 @@ func TestBulkRetry(t *testing.T) {
 			t.Errorf("%+v of %+v", again, r)
 		}
 	}
-	// One that fails does not keep the others from it.
+	// A failure does not stop the others.
 	b.Do("POST", "/api/queue/task", `{"prompt":"with env","env":{"A":"b"}}`)
 	id := searchTasks(b, `"with env"`).Tasks[0].QueueID
 	b.Do("POST", "/api/queue/"+id+"/cancel", "")
@@ -391,7 +390,7 @@ func TestBulkRefusals(t *testing.T) {
 	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel"}`).Want(t, 200, nil)
 }
 
-// asked is what a handler answers.
+// asked returns the answer of a handler.
 func asked(t *testing.T, h http.Handler, method, path, body string) apitest.Reply {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))

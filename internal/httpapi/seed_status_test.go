@@ -9,8 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// The block queue of GET /status is as the seed has it (work-queue, Status
-// Endpoint).
+// The block queue of GET /status has the seed's form (work-queue, Status Endpoint).
 func TestSeedStatus(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))

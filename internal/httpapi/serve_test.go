@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// Header bytes that trickle in hold a connection for a bounded time.
+// A slow header keeps a connection open only for a limited time.
 func TestAttackSlowHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -67,8 +67,7 @@ func TestAttackHugeHeader(t *testing.T) {
 	})
 }
 
-// A long poll outlives every timeout of the server, and ends when the
-// director does.
+// A long poll survives all timeouts of the server, and ends with the director.
 func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -100,7 +99,7 @@ func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
 	})
 }
 
-// A stream ends with a whole answer when the director stops.
+// A stream ends cleanly when the director stops.
 func TestStreamsEndCleanlyOnShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -147,7 +146,7 @@ func TestDraining(t *testing.T) {
 	b.Do("GET", "/readyz", "").Want(t, http.StatusOK, nil)
 }
 
-// A store that is gone is a 5xx without its inner words, never a success.
+// If the store is gone, the answer is a 5xx without internal text, never a success.
 func TestADeadStore(t *testing.T) {
 	b := apitest.New(t)
 	id := b.Submit(`{"prompt":"p"}`).QueueID

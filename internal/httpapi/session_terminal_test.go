@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// terminalStory asks for a terminal. What follows on the WebSocket is no HTTP
-// and stands in docs/agents.md.
+// terminalStory requests a terminal. docs/agents.md describes the WebSocket.
 func (s *session) terminalStory() {
 	a, err := s.Engine.Agent(s.T.Context(), "coder")
 	if err != nil {
@@ -19,7 +18,7 @@ func (s *session) terminalStory() {
 	s.ask("openTerminal", "An agent that is not there", "/api/agents/reviewer/terminal", "")
 	s.Live.Set(engine.LiveAgent{Agent: a, Up: true, Terminal: true, LastHeard: s.clock.Now()})
 	s.ask("openTerminal", "", "/api/agents/coder/terminal", "")
-	made := &s.exchanges[len(s.exchanges)-1].answer // whose ticket differs from run to run
+	made := &s.exchanges[len(s.exchanges)-1].answer // its ticket differs between runs
 	var ticket api.TerminalTicket
 	made.Want(s.T, http.StatusCreated, &ticket)
 	made.Body = bytes.ReplaceAll(made.Body, []byte(ticket.Ticket), []byte("a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s"))

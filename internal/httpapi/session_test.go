@@ -23,9 +23,8 @@ type exchange struct {
 	answer  apitest.Reply
 }
 
-// session is one director asked at every endpoint, the same in every run. Its
-// exchanges are the examples of docs/api.md, and are checked against
-// GET /openapi.json.
+// session sends requests to every endpoint of a director, the same in every run. The exchanges
+// are the examples in docs/api.md, and are checked against GET /openapi.json.
 type session struct {
 	*apitest.Fixture
 	clock     apitest.Clock
@@ -44,7 +43,7 @@ func newSession(t *testing.T) *session {
 		o.Engine.Resources = map[string]signalbox.Resource{"staging-db": {Capacity: 1}, "port": {Capacity: 3, Values: []string{"3001", "3002", "3003"}}}
 		o.Engine.Budgets = signalbox.Budgets{Accounts: map[string]signalbox.Budget{"*": {NanoUSD: 60_000_000_000}, "team": {Tokens: 2_000_000}}}
 	})
-	s.Fixture.AddAgent("reviewer", 1) // by the engine: the story begins with one known agent
+	s.Fixture.AddAgent("reviewer", 1) // through the engine: the story starts with one known agent
 	s.withMetrics()
 	s.queueStory()
 	s.runStory()
@@ -81,7 +80,7 @@ func (s *session) withMetrics() {
 	s.Server = d
 }
 
-// ask sends a request and keeps it with its answer.
+// ask sends a request and records it with its answer.
 func (s *session) ask(route, title, path, body string, edits ...apitest.Edit) apitest.Reply {
 	s.T.Helper()
 	method := ""
@@ -191,8 +190,8 @@ func (s *session) agentStory() {
 	s.ask("removeAgent", "", "/api/agents/reviewer", "")
 }
 
-// streamStory comes last: the stream of a log ends with its task, and with the
-// director stopped, those of events end once they have said what there is.
+// streamStory is last: the stream of a log ends with its task, and after the director has stopped,
+// streams of events end after the existing events.
 func (s *session) streamStory() {
 	var h api.History
 	s.Do("GET", "/api/history?state=completed&agent=writer", "").Want(s.T, 200, &h)

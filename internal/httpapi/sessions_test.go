@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// chatOf has a whole chat with an agent and returns its task.
+// chatTask has a complete chat with an agent and returns its task.
 func chatTask(b *apitest.Fixture, a signalbox.Agent, body string) signalbox.Task {
 	b.T.Helper()
 	c := b.Start("POST", "/api/agents/"+a.Name+"/chat", body)
@@ -54,13 +54,13 @@ func TestChatsGoOnWithTheCurrentSession(t *testing.T) {
 			t.Errorf("%+v", list)
 		}
 
-		// Who goes on with an older one makes it the current one.
+		// Continuing an older conversation makes it the current one.
 		chatTask(b, a, `{"message":"Back to the first","session_id":"`+one.SessionID+`"}`)
 		if got := chatTask(b, a, `{"message":"Go on"}`); got.SessionID != one.SessionID {
 			t.Errorf("%q, want %q", got.SessionID, one.SessionID)
 		}
 
-		// What is put away is not gone on with.
+		// Chats do not continue an archived conversation.
 		var s api.Session
 		b.Do("POST", "/api/sessions/"+one.SessionID+"/archive", "").Want(t, 200, &s)
 		b.Do("POST", "/api/sessions/"+one.SessionID+"/archive", "").Want(t, 200, &s)

@@ -128,7 +128,7 @@ func TestCancel(t *testing.T) {
 		if took := time.Since(begun); took != httpapi.CancelWait {
 			t.Errorf("it waited %s", took)
 		}
-		cancel(task.ID, 202) // twice is no error
+		cancel(task.ID, 202) // a second cancel is no error
 
 		b.Submit(`{"prompt":"p"}`)
 		task = b.Claim(a)
@@ -226,7 +226,7 @@ func TestAgents(t *testing.T) {
 	if got := register("coder", "demo", "", 200); got.Slots != 1 || got.Source != "registered" {
 		t.Errorf("%+v", got)
 	}
-	register("coder", "claude", "", 201) // nobody of that name answers
+	register("coder", "claude", "", 201) // no agent with that name answers
 	a := b.AddAgent("coder", 3)
 	b.Runs.Answering = map[string]bool{"coder": true}
 	b.Do("POST", "/api/agents", `{"name":"coder","kind":"claude","url":"http://127.0.0.1:9009"}`).WantError(t, 409, signalbox.CodeConflict)

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// toolStory asks about tools and calls them, by both ways in.
+// toolStory lists tools and calls them, over HTTP and MCP.
 func (s *session) toolStory() {
 	s.tools.Statuses = apitest.QueueStates()
 	s.ask("tools", "", "/api/tools", "")
@@ -35,8 +35,8 @@ func (s *session) toolStory() {
 	s.mcpSession = of
 }
 
-// toolStreamStory comes with the other streams: with the director stopped, one
-// ends once it has said what there is.
+// toolStreamStory runs with the other streams: after the director has stopped, a stream ends after
+// its existing events.
 func (s *session) toolStreamStory() {
 	s.ask("mcpStream", "", "/mcp", "", apitest.Header("Accept", "text/event-stream"), s.mcpSession)
 	s.ask("mcpEnd", "", "/mcp", "", s.mcpSession)
@@ -49,7 +49,7 @@ func (s *session) toolsAndMCP() *endpoint.Endpoint {
 	return mcp
 }
 
-// hidden are headers whose values differ from run to run.
+// hidden replaces values of headers that differ between runs.
 func hidden(name, value string) string {
 	if strings.EqualFold(name, "Mcp-Session-Id") {
 		return "…"

@@ -153,8 +153,8 @@ func TestCallToolRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The session of a call is the one it names, else its execution's, else its
-// token's; those of different callers are never the same.
+// The session of a call is the named one, else that of its execution, else that of its token.
+// Sessions of different callers are never the same.
 func TestTheSessionOfACall(t *testing.T) {
 	f := apitest.NewTools()
 	b := apitest.New(t, apitest.WithTools(f), apitest.WithToken)
@@ -221,14 +221,14 @@ func TestACallAsAStream(t *testing.T) {
 	resp = openToolStream(b, "POST", "/api/tools/search__broken/call", `{}`)
 	lines = bufio.NewScanner(resp.Body)
 	want(t, lines, "event: error", `"tool_failed"`)
-	for lines.Scan() { // to the end, which comes when the handler has returned
+	for lines.Scan() { // until the handler has returned
 	}
 	if n := b.Server.OpenStreams(); n != 0 {
 		t.Errorf("%d streams are open", n)
 	}
 }
 
-// A stop ends calls; their callers are told to come back.
+// A stop ends calls and tells their callers to retry.
 func TestAStopEndsCalls(t *testing.T) {
 	f := apitest.NewTools()
 	b := apitest.New(t, apitest.WithTools(f))
@@ -241,7 +241,7 @@ func TestAStopEndsCalls(t *testing.T) {
 	}
 }
 
-// A token that is revoked ends what was begun with it.
+// A revoked token ends the calls that were started with it.
 func TestARevokedTokenEndsItsCalls(t *testing.T) {
 	f := apitest.NewTools()
 	b := apitest.New(t, apitest.WithTools(f), apitest.WithToken)
@@ -258,7 +258,7 @@ func TestARevokedTokenEndsItsCalls(t *testing.T) {
 	a.Reply().WantError(t, 401, signalbox.CodeUnauthorized)
 }
 
-// Arguments may be as long over HTTP as they may over MCP.
+// Arguments over HTTP have the same size limit as over MCP.
 func TestToolCallsTakeLongArguments(t *testing.T) {
 	b, f := apitest.NewWithToolTasks(t)
 	const call = "/api/tools/search__find/call"
@@ -291,7 +291,7 @@ func TestMCPPassesTheGateAndHasItsOwnRules(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.StatusCode, got.Body)
 		}
 	}
-	// arguments of half a MiB and more than 32 levels: the tool's business
+	// large and deep arguments are allowed: only the tool decides
 	deep := strings.Repeat(`{"a":`, 100) + `"` + strings.Repeat("x", 2<<20) + `"` + strings.Repeat(`}`, 100)
 	got := b.Do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search__find","arguments":`+deep+`,"_meta":`+modernMeta+`}}`,
 		apitest.Bearer(apitest.Secret), accept, apitest.Header("Mcp-Protocol-Version", "2026-07-28"), apitest.Header("Mcp-Method", "tools/call"), apitest.Header("Mcp-Name", "search__find"))
@@ -322,14 +322,14 @@ func TestAGatewayAloneHasToolsAndNothingElse(t *testing.T) {
 	if len(described.Paths) != 18 || described.Paths["/api/queue"] != nil {
 		t.Errorf("%d paths are described", len(described.Paths))
 	}
-	// It knows no agents: what callers say of theirs is taken as they say it.
+	// It has no agents, so the agent that a caller claims is accepted.
 	b.Do("POST", "/api/tools/search__find/call", `{}`, apitest.Header("X-Source-Agent", "coder"), apitest.Header("X-Signalbox-Execution", "queue-00000000000000000000000000")).Want(t, 200, nil)
 	if c := f.LastCall().Caller; c.Agent != "coder" || c.Session != "execution:queue-00000000000000000000000000" {
 		t.Errorf("%+v", c)
 	}
 }
 
-// want reads an event: its name, and something that stands in its data.
+// want reads an event and checks its name and a part of its data.
 func want(t *testing.T, lines *bufio.Scanner, name, part string) {
 	t.Helper()
 	for lines.Scan() {
@@ -345,7 +345,7 @@ func want(t *testing.T, lines *bufio.Scanner, name, part string) {
 	t.Fatalf("the stream ended before %s: %v", name, lines.Err())
 }
 
-// stream asks a director that is served for a stream.
+// openToolStream opens a stream of a served director.
 func openToolStream(b *apitest.Fixture, method, path, body string, edits ...apitest.Edit) *http.Response {
 	b.T.Helper()
 	r, err := http.NewRequestWithContext(b.T.Context(), method, b.HTTP.URL+path, strings.NewReader(body))

@@ -2,8 +2,7 @@ package httpapi_test
 
 import "github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 
-// toolTaskStory calls a tool as a task and follows it to its end. One more
-// waits for ever.
+// toolTaskStory calls a tool as a task and follows it to its end. Another one waits for ever.
 func (s *session) toolTaskStory() {
 	key := apitest.Header("Idempotency-Key", "report-2025-01")
 	body := `{"arguments":{"month":"2025-01"},"metadata":{"requested_by":"accounting"},"timeout_ms":600000}`
@@ -24,7 +23,7 @@ func (s *session) toolTaskStory() {
 	s.ask("cancelToolTask", "", "/api/tools/tasks/"+next.ID+"/cancel", "")
 	s.ask("agents", "Where tools are configured, the director's own executor", "/api/agents", "")
 	s.ask("releaseLane", "It is no agent", "/api/agents/commands@local/queue/release", "")
-	s.RefreshLive() // what a moment ago was seen is not of this moment
+	s.RefreshLive() // the view may be outdated
 	s.ask("status", "Where tools are configured", "/status", "")
 	s.ask("doctor", "", "/api/doctor", "")
 	s.ask("directors", "One that is alone", "/api/directors", "")

@@ -70,7 +70,7 @@ func TestAToolTaskThroughItsLife(t *testing.T) {
 	}
 }
 
-// GET /getTaskStatus is the seed's: its key, its 400, 401 and 404.
+// GET /getTaskStatus has the seed's form: its key, and its 400, 401 and 404.
 func TestSeedGetTaskStatus(t *testing.T) {
 	b, f := apitest.NewWithToolTasks(t, apitest.WithToken)
 	show := apitest.Bearer(apitest.Secret)
@@ -241,8 +241,8 @@ func TestCancelAToolTask(t *testing.T) {
 	}
 }
 
-// Who may only use tools sees what it asked for itself; who may read sees what
-// it would see in the queue; who is limited to some agents sees its own.
+// With the scope tool a caller sees only its own tool tasks; with read those that it may see in
+// the queue; a caller that is limited to some agents sees its own.
 func TestToolTasksOfOthers(t *testing.T) {
 	b, _ := apitest.NewWithToolTasks(t, apitest.WithToken)
 	token := func(name string, agents []string, scopes ...signalbox.Scope) apitest.Edit {

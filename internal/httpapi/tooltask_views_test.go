@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// A tool's task stands in the queue, in the history and among the activities
-// like any other, and says what it is.
+// A tool task is in the queue, in the history and among the activities like any other task, and
+// shows that it is one.
 func TestToolTasksWhereverTasksAreShown(t *testing.T) {
 	b, f := apitest.NewWithToolTasks(t)
 	b.AddAgent("coder", 1)
@@ -57,8 +57,8 @@ func TestToolTasksWhereverTasksAreShown(t *testing.T) {
 	}
 }
 
-// The director's own executor is no agent: it stands apart, and nothing that
-// is for agents reaches it.
+// The director's own executor is not an agent: it is listed separately, and actions on agents do
+// not apply to it.
 func TestTheExecutorIsNoAgent(t *testing.T) {
 	b, _ := apitest.NewWithToolTasks(t)
 	b.AddAgent("coder", 1)
@@ -88,7 +88,7 @@ func TestTheExecutorIsNoAgent(t *testing.T) {
 	b.Do("POST", "/api/agents", `{"name":"commands@local","kind":"demo","url":"http://127.0.0.1:9000"}`).WantError(t, 400, signalbox.CodeValidation)
 }
 
-// What a tool prints is among the events of the moment.
+// The output of a tool is sent as transient events.
 func TestEventsWithOutputOfATool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := apitest.NewWithToolTasks(t)
@@ -160,14 +160,14 @@ func TestRetryOfAToolTask(t *testing.T) {
 	for _, body := range []string{`{"prompt":"p"}`, `{"model":"m"}`, `{"env":{}}`, `{"timeout_seconds":-1}`, `{"timeout_seconds":604801}`} {
 		b.Do("POST", retry, body, show).WantError(t, 400, signalbox.CodeValidation)
 	}
-	// Who may submit prompts may not call tools by way of a retry.
+	// A caller that may only submit prompts cannot call tools with a retry.
 	submitter := apitest.Bearer(b.AddToken(identity.NewToken{Name: "s", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}))
 	b.Do("POST", retry, "", submitter).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
-	// Nor does a retry show the arguments of others to those who may not read.
+	// Nor does a retry reveal other callers' arguments without the scope read.
 	blind := apitest.Bearer(b.AddToken(identity.NewToken{Name: "blind", Scopes: []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeTool}}))
 	b.Do("POST", retry, "", blind).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 
-	for range 2 { // those that were made above
+	for range 2 { // the tasks made above
 		b.AnswerTool(f, b.RunTool(f, ""), "", "")
 	}
 	secretly := apitest.CreateToolTask(b, `{"arguments":{"password":"x"}}`, show).ID

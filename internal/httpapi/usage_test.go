@@ -20,7 +20,7 @@ func usageOf(b *apitest.Fixture, query string, edits ...apitest.Edit) api.Usage 
 	return out
 }
 
-// rowsOf are the names, runs and costs of the rows.
+// rowsOf formats the names, runs and costs of the rows.
 func rowsOf(u api.Usage) string {
 	var list []string
 	for _, r := range append(u.Rows, api.UsageRow{Name: "total", UsageSums: u.Total}) {
@@ -29,7 +29,7 @@ func rowsOf(u api.Usage) string {
 	return strings.Join(list, ", ")
 }
 
-// spenders has runs of two agents, models and schedules on two days.
+// spenders makes runs of two agents, models and schedules on two days.
 func spenders(t *testing.T) *apitest.Fixture {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))
@@ -44,7 +44,7 @@ func spenders(t *testing.T) *apitest.Fixture {
 	}
 	run("coder", `{"prompt":"a"}`, "opus", 0.1)
 	run("coder", `{"prompt":"b","source":"scheduler","source_job":"nightly"}`, "opus", 0.2)
-	run("coder", `{"prompt":"c","source":"api","source_job":"nightly"}`, "sonnet", 1) // of no scheduler
+	run("coder", `{"prompt":"c","source":"api","source_job":"nightly"}`, "sonnet", 1) // not from a scheduler
 	c.Advance(24 * time.Hour)
 	run("writer", `{"prompt":"d","source":"scheduler","source_job":"weekly"}`, "", 4)
 	return b
@@ -79,8 +79,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Rows of tasks say what their runs reported, and a task that was lost and run
-// again has the sum.
+// Rows of tasks show what their runs reported; a task that was lost and ran again shows the sum.
 func TestListsShowWhatTasksCost(t *testing.T) {
 	b := spenders(t)
 	var h api.History
@@ -93,7 +92,7 @@ func TestListsShowWhatTasksCost(t *testing.T) {
 	}
 }
 
-// Who is limited to some agents sees what these used, and what its own tasks did.
+// A caller that is limited to some agents sees the usage of these agents, and of its own tasks.
 func TestUsageOfLimitedCallers(t *testing.T) {
 	b := spenders(t)
 	h := b.Server.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "x", Scopes: signalbox.Scopes(), Agents: []string{"writer"}})
@@ -104,7 +103,7 @@ func TestUsageOfLimitedCallers(t *testing.T) {
 	}
 }
 
-// A backup has the sums: an import stores each row once.
+// An export has the sums, and an import stores each row once.
 func TestUsageGoesWithAnExport(t *testing.T) {
 	old := spenders(t)
 	var rows []api.ExportedUsage

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// Who is limited to an agent is told of nothing else, and its place moves on
-// all the same.
+// A caller that is limited to an agent gets only events about it, but its position in the stream
+// still advances.
 func TestEventsShowWhatTheReaderMaySee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)

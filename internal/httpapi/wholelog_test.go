@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// The whole log comes piece by piece from the agent of the task. Where it cannot, the answer
-// says why, and what to do.
+// The whole log comes in pieces from the agent of the task. If it cannot, the answer says why, and
+// what to do.
 func TestTheWholeLogIsTheAgents(t *testing.T) {
 	b := apitest.New(t)
 	waiting := b.Submit(`{"prompt":"later"}`)
@@ -51,7 +51,7 @@ func TestTheWholeLogIsTheAgents(t *testing.T) {
 	}
 }
 
-// Nobody can connect to an agent that pulls, and a tool call has no agent.
+// An agent that pulls accepts no connections, and a tool call has no agent.
 func TestSomeLogsHaveNoAgentToAsk(t *testing.T) {
 	b := apitest.New(t)
 	far := b.AddAgent("far", 1)

@@ -12,9 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// A task that runs can stand still all the same: why says what it waits for at
-// a tool queue, who has the slots, and what can be done. Agents that the asker
-// may not see are not named.
+// For a running task that is blocked, why says which tool queue it waits for, who holds the slots,
+// and what can be done. It does not name agents that the caller may not see.
 func TestWhyNamesTheCapacity(t *testing.T) {
 	f := apitest.NewTools()
 	b := apitest.New(t, apitest.WithTools(f), apitest.WithToken)

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Trinity: whoever was logged in could clear and release any agent's queue.
+// Trinity: every logged-in user could clear and release any agent's queue.
 func TestIncidentAnyUserCouldClearAnyQueue(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	user := show["user"]
@@ -38,8 +38,7 @@ func TestIncidentAnyUserCouldClearAnyQueue(t *testing.T) {
 	}
 }
 
-// Trinity: the header X-Source-Agent was believed, and its audit chain
-// certified what it said.
+// Trinity: the header X-Source-Agent was trusted, and its audit chain recorded its value.
 func TestIncidentForgedSourceAgentCertified(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	forged := apitest.Header("X-Source-Agent", "coder")
@@ -58,14 +57,14 @@ func TestIncidentForgedSourceAgentCertified(t *testing.T) {
 			t.Errorf("the log says that it was coder: %+v", row)
 		}
 	}
-	// From its own token it is believed, and what the body says is not.
+	// With the agent's own token the header is accepted, and the body's source is not.
 	id := submitAs(b, `{"prompt":"p","source":"user"}`, append(show["coder"], forged)...)
 	var task api.Task
 	b.Do("GET", "/api/queue/"+id, "", apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, &task)
 	if task.Source != "agent" || task.SourceAgent != "coder" || task.SourceUserID != "" {
 		t.Errorf("%+v", task)
 	}
-	// Also where nobody is asked for a token.
+	// Also at an open director.
 	open := apitest.New(t)
 	open.Do("POST", "/api/queue/task", `{"prompt":"p"}`, forged).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
@@ -86,15 +85,14 @@ func TestAttackAnAgentSpeaksForAnother(t *testing.T) {
 	}
 	b.Do("POST", "/api/agents/coder/heartbeat", `{"state":"idle"}`, show["other"]...).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	b.Do("POST", "/api/agents", `{"name":"other","kind":"demo","url":"http://127.0.0.1:9666"}`, show["user"]...).Want(t, http.StatusForbidden, nil)
-	// Its own token vouches for its own address, wherever that is.
+	// An agent's own token allows any address for itself.
 	b.Do("POST", "/api/agents", `{"name":"other","kind":"demo","url":"http://192.168.7.7:9000"}`, append(show["other"], apitest.From("192.168.7.7:1"))...).Want(t, http.StatusOK, nil)
 	if row := b.LastAudit(); row.EventType != "agent" || row.Action != "change" || row.Principal != "agent:other" || row.IPAddress != "192.168.7.7" {
 		t.Errorf("%+v", row)
 	}
 }
 
-// Of two headers what is in front of the director may have looked at the
-// other one.
+// With two headers, a proxy in front of the director may have checked the other one.
 func TestAttackTwoCredentials(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	two := func(first, second string) apitest.Edit {
@@ -110,19 +108,19 @@ func TestAttackTwoCredentials(t *testing.T) {
 	for _, v := range []string{right + ", " + right, "Bearer " + apitest.Secret + "\x00", "Bearer", "bearer:" + apitest.Secret, apitest.Secret} {
 		b.Do("GET", "/status", "", apitest.Header("Authorization", v)).WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
 	}
-	// Another site on the same host can add a cookie of its own.
+	// Another site on the same host can add its own cookie.
 	b.Do("GET", "/status", "", append(show["cookie"], func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "signalbox_login", Value: "x"}) })...).
 		WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
-	// A token in a cookie, and a login in a header, are nothing.
+	// A token in a cookie and a login in a header are not accepted.
 	token := b.AddToken(identity.NewToken{Name: "t", User: "anna"})
 	b.Do("GET", "/status", "", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "signalbox_login", Value: token}) }).Want(t, http.StatusUnauthorized, nil)
 	login := b.Do("POST", "/api/login", `{"user":"anna","password":"`+apitest.Password+`"}`).Cookies()[0].Value
 	b.Do("GET", "/status", "", apitest.Bearer(login)).Want(t, http.StatusUnauthorized, nil)
-	// A token that is shown and wrong is not made good by a cookie.
+	// A valid cookie does not help a wrong token.
 	b.Do("GET", "/status", "", append(show["cookie"], apitest.Bearer("sbxt_x_y"))...).Want(t, http.StatusUnauthorized, nil)
 }
 
-// The cookie of a login is of no use to a page of another site.
+// A page of another site cannot use the cookie of a login.
 func TestAttackCookieFromAnotherSite(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	for name, edits := range map[string][]apitest.Edit{
@@ -141,8 +139,7 @@ func TestAttackCookieFromAnotherSite(t *testing.T) {
 	b.Do("POST", "/api/agents/coder/queue/release", "", append(show["cookie"], apitest.Header("Sec-Fetch-Site", "same-origin"))...).Want(t, http.StatusOK, nil)
 }
 
-// A secret that someone put into the browser before does not become that of
-// the login.
+// A secret that was planted in the browser does not become that of the login.
 func TestAttackSessionFixation(t *testing.T) {
 	b, _ := apitest.NewWithUsers(t)
 	credentials := `{"user":"anna","password":"` + apitest.Password + `"}`
@@ -172,7 +169,7 @@ func TestAttackSessionFixation(t *testing.T) {
 	}
 }
 
-// Who there is shows neither in status nor in text.
+// Neither the status nor the text reveals whether a user exists.
 func TestAttackUserEnumeration(t *testing.T) {
 	b, _ := apitest.NewWithUsers(t)
 	try := func(user, pass string) string {
@@ -193,7 +190,7 @@ func TestAttackUserEnumeration(t *testing.T) {
 		b.Do("POST", "/api/login", body).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 	}
 	b.Do("POST", "/api/login", `{"user":"anna","password":"`+strings.Repeat("x", 2<<20)+`"}`).Want(t, http.StatusRequestEntityTooLarge, nil)
-	// What was typed as the user is not kept unless there is one.
+	// A typed user name is recorded only if the user exists.
 	for _, row := range b.AuditRows() {
 		if row.EventType == "login" && row.Result == "failed" && row.Resource != "user:anna" && row.Resource != "user:ben" && row.Resource != "an unknown user" {
 			t.Errorf("%+v", row)
@@ -217,8 +214,8 @@ func TestAttackGuessingPasswords(t *testing.T) {
 	b.Do("POST", "/api/login", `{"user":"anna","password":"`+apitest.Password+`"}`, apitest.From("192.0.2.7:1")).Want(t, http.StatusOK, nil)
 }
 
-// Whoever has a right token is not held up by wrong ones from the same
-// address, and guessing does not fill the log.
+// Wrong tokens from the same address do not delay a valid token, and guessing does not fill the
+// log.
 func TestARightTokenIsNeverHeldUp(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 2)
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Token = long })
@@ -236,7 +233,7 @@ func TestARightTokenIsNeverHeldUp(t *testing.T) {
 	}
 }
 
-// What ends a token ends what its holder has open, at once.
+// The end of a token ends its open requests at once.
 func TestARevokedTokenEndsItsStreams(t *testing.T) {
 	for _, how := range []string{"revoked", "expired", "revoked by another director"} {
 		t.Run(how, func(t *testing.T) {
@@ -257,7 +254,7 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 					b.Do("DELETE", "/api/tokens/"+tok.ID, "", apitest.Bearer(apitest.Secret)).Want(t, http.StatusNoContent, nil)
 				case "expired":
 					time.Sleep(time.Hour)
-				default: // and nobody asks this one anything
+				default: // this one gets no requests
 					other, err := identity.New(t.Context(), b.Store, identity.Options{Static: apitest.Secret})
 					if err != nil {
 						t.Fatal(err)
@@ -280,8 +277,8 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 	}
 }
 
-// Guessing a token that can be guessed is slowed down, even if a guess is
-// right; others are not disturbed, and the address is free again later.
+// Guessing a guessable token is slowed down, even if a guess is right. Others are not affected, and
+// the address is free again later.
 func TestAttackGuessingTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t, apitest.WithToken)
@@ -297,7 +294,7 @@ func TestAttackGuessingTokens(t *testing.T) {
 		b.Do("GET", "/status", "", apitest.Bearer(apitest.Secret), apitest.From("203.0.113.10:1")).Want(t, http.StatusOK, nil)
 		time.Sleep(access.GuessRefill)
 		b.Do("GET", "/status", "", apitest.Bearer(apitest.Secret), there).Want(t, http.StatusOK, nil)
-		// A caller has the whole /64 of its IPv6 address to choose from.
+		// A caller can choose from the whole /64 of its IPv6 address.
 		for i := range access.GuessBurst {
 			b.Do("GET", "/status", "", apitest.Bearer("guess"), apitest.From(fmt.Sprintf("[2001:db8::%d]:1", i+1)))
 		}

@@ -24,8 +24,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// What is done is recorded with who did it, as proved; what only reads, or is
-// one's own, is not.
+// Actions are recorded with the authenticated caller. Reads, and actions on the caller's own things,
+// are not.
 func TestWhatIsAudited(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	anna, ben := show["cookie"], show["user"]
@@ -91,7 +91,7 @@ func TestWhatIsAudited(t *testing.T) {
 	}
 }
 
-// A header cannot break a line of the log, or hide in it.
+// A header cannot break a line of the log, or hide text in it.
 func TestAttackHeadersInTheAuditLog(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	b.Do("POST", "/api/agents/coder/queue/clear", "", append(show["release"], apitest.Header("User-Agent", "a\r\nevil: 1\x1b[2J\u202e"+strings.Repeat("x", 5000)),
@@ -105,8 +105,7 @@ func TestAttackHeadersInTheAuditLog(t *testing.T) {
 	}
 }
 
-// A stranger cannot fill the log with refusals; how many were left out is
-// said.
+// Strangers cannot fill the log with refusals; it records how many were left out.
 func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, show := apitest.NewWithUsers(t)
@@ -192,7 +191,7 @@ func (noAudit) AppendAudit(context.Context, signalbox.Audit) (signalbox.Audit, e
 	return signalbox.Audit{}, errors.New("disk full")
 }
 
-// What was done and not recorded is an error that says both.
+// An action that succeeded but was not recorded is an error that says both.
 func TestWhatCannotBeRecordedIsAnError(t *testing.T) {
 	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -224,7 +223,7 @@ func TestWhatCannotBeRecordedIsAnError(t *testing.T) {
 	}
 }
 
-// once is a store that makes one change of a task and no more.
+// once is a store that allows only one change of a task.
 type once struct {
 	*memory.Store
 	left atomic.Int64
@@ -237,8 +236,7 @@ func (o *once) Apply(ctx context.Context, c signalbox.Change, now time.Time) (si
 	return o.Store.Apply(ctx, c, now)
 }
 
-// A lane that was cleared or released in part is recorded, though the caller
-// is told that it failed.
+// A partial clear or release is recorded, although the caller gets an error.
 func TestWhatWasDoneInPartIsRecorded(t *testing.T) {
 	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -285,8 +283,7 @@ func TestWhatWasDoneInPartIsRecorded(t *testing.T) {
 	}
 }
 
-// Of a pause and its end the log has the reason, what was before and what was
-// after.
+// The log has the reason of a pause and of its end, with the state before and after.
 func TestAuditOfPauses(t *testing.T) {
 	b, show := apitest.NewWithUsers(t)
 	for _, step := range []struct{ path, body, want string }{

@@ -1,6 +1,6 @@
 package access
 
-// What tests need to know of the limits on guesses and on rows of refusals.
+// Limits of guesses and recorded refusals, for tests.
 const (
 	GuessBurst  = guessBurst
 	GuessRefill = guessRefill

@@ -9,9 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Who submitted a task may cancel it with the right to submit. That of anybody
-// else needs the right to cancel, also where the other is another token of a
-// like kind.
+// The submitter of a task may cancel it with the scope submit. Other callers need the scope cancel,
+// even with a token of the same kind.
 func TestWhoSubmittedATaskMayCancelIt(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	b.AddAgent("coder", 1)
@@ -48,8 +47,8 @@ func TestWhoSubmittedATaskMayCancelIt(t *testing.T) {
 	cancel(theirs, apitest.Secret).Want(t, http.StatusOK, nil)
 }
 
-// Who asked for a task may read its output with the right to ask for it, be it
-// to submit or to use tools. That of anybody else needs the right to read.
+// The owner of a task may read its output with the scope submit or tool. Other callers need the
+// scope read.
 func TestWhoAskedForATaskMayReadItsOutput(t *testing.T) {
 	b, _ := apitest.NewWithToolTasks(t, apitest.WithToken)
 	token := func(name string, scope signalbox.Scope) apitest.Edit {
@@ -80,8 +79,8 @@ func TestWhoAskedForATaskMayReadItsOutput(t *testing.T) {
 	output(prompt.ID, tools).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
 
-// With the right to submit alone nothing of others is read: neither by a retry,
-// nor in their conversations, nor are these put away.
+// With only the scope submit a caller cannot read others' tasks by a retry or in their conversations,
+// and cannot archive these.
 func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	a := b.AddAgent("coder", 1)

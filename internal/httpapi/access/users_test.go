@@ -26,7 +26,7 @@ func TestTheFirstAdminClosesTheDirector(t *testing.T) {
 	if me.Kind != "anonymous" || !me.Open || !slices.Contains(me.Scopes, "admin") {
 		t.Errorf("%+v", me)
 	}
-	// Whoever shows a token is known by it all the same, and must have a right one.
+	// A token still identifies its caller, and must be valid.
 	agent := b.AddToken(identity.NewToken{Name: "coder", Agent: "coder"})
 	b.Do("GET", "/api/me", "", apitest.Bearer(agent)).Want(t, http.StatusOK, &me)
 	if me.Kind != "agent" || me.ID != "coder" || !slices.Equal(me.Scopes, []string{"read", "submit", "tool", "agent"}) {
@@ -80,7 +80,7 @@ func TestUsers(t *testing.T) {
 	if len(list.Users) != 2 || list.Users[1].ID != "ben" || list.Users[1].Role != "user" || !slices.Equal(list.Users[1].Agents, []string{"coder"}) {
 		t.Errorf("%+v", list)
 	}
-	// What is left out stays; an empty list takes the limits away.
+	// Fields that are left out stay; an empty list removes the limits.
 	for _, step := range []struct {
 		body     string
 		agents   []string
@@ -92,7 +92,7 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%s: %+v", step.body, got)
 		}
 	}
-	// A login is the user, and ends with the user.
+	// A login has the user's rights, and ends with the user.
 	anna := b.Login("anna")
 	var me api.Me
 	b.Do("GET", "/api/me", "", anna).Want(t, http.StatusOK, &me)
@@ -110,7 +110,7 @@ func TestUsers(t *testing.T) {
 	b.Do("DELETE", "/api/users/anna", "", admin).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 }
 
-// A caller that is limited to an agent sees that agent, and what is its own.
+// A caller that is limited to an agent sees that agent and its own things.
 func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	for _, name := range []string{"mine", "theirs"} {
@@ -143,7 +143,7 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 	if len(found.QueueIDs) != 1 || found.QueueIDs[0] != q.Tasks[0].QueueID {
 		t.Errorf("%+v", found)
 	}
-	// Others' tasks are as if they were not there, to the letter.
+	// The answers for others' tasks are exactly those for unknown tasks.
 	all, err := b.Store.Find(t.Context(), "queue-", 10)
 	if err != nil {
 		t.Fatal(err)
@@ -166,21 +166,20 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 		}
 		b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"`+name+`"}`, me).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
-	// It must name its agent.
+	// A limited caller must name its agent.
 	e := b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, me).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	if !strings.Contains(e.Message, "mine") {
 		t.Errorf("%+v", e)
 	}
 	submitAs(b, `{"prompt":"p","agent":"mine"}`, me)
-	// An agent that is its own and not there names no others.
+	// If its own agent is not registered, the error names no others.
 	gone := apitest.Bearer(b.AddToken(identity.NewToken{Name: "gone", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Agents: []string{"gone"}}))
 	if body := b.Do("GET", "/api/agents/gone/queue", "", gone).Want(t, http.StatusNotFound, nil).Body; strings.Contains(string(body), "theirs") {
 		t.Errorf("%s", body)
 	}
 }
 
-// A public address needs someone who keeps strangers out: a token of the
-// configuration, or a stored admin.
+// A public address requires a token in the configuration, or a stored admin.
 func TestAStoredAdminAllowsAPublicAddress(t *testing.T) {
 	b := apitest.New(t)
 	if err := httpapi.CheckListen("0.0.0.0:8080", b.Identity); signalbox.CodeOf(err) != signalbox.CodeValidation {
@@ -205,13 +204,13 @@ func TestAStoredAdminAllowsAPublicAddress(t *testing.T) {
 	}
 }
 
-// public says of a listener that others can reach it.
+// public is a listener whose address others can reach.
 type public struct{ net.Listener }
 
 func (public) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(203, 0, 113, 1), Port: 80} }
 
-// The page works under its own policy: no inline script, its style by hash,
-// and a form that goes nowhere by itself.
+// The page works with its own policy: no inline script, its style by hash, and a form without an
+// action.
 func TestLoginPage(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken)
 	got := b.Do("GET", "/login?next=/api/agents", "").Want(t, http.StatusOK, nil)

@@ -23,8 +23,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// What is made at one director is good at another at once, and what is taken
-// away there is refused here within two seconds, also where it is in use.
+// A token made at one director is valid at another at once. A revoked token is refused at the other
+// within two seconds, even while it is in use.
 func TestTokensAcrossDirectors(t *testing.T) {
 	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token = "the-static-token" })
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -49,7 +49,7 @@ func TestTokensAcrossDirectors(t *testing.T) {
 	}
 }
 
-// A director that nobody has asked for long does not go by what it knew.
+// A director that was idle for long does not use its old view.
 func TestARevocationIsSeenByADirectorThatWasIdle(t *testing.T) {
 	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token = "the-static-token" })
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -63,24 +63,24 @@ func TestARevocationIsSeenByADirectorThatWasIdle(t *testing.T) {
 	}
 	time.Sleep(identity.UnseenFor)
 	answers := make(chan int, 20)
-	for range cap(answers) { // at once: one of them reads, and the others wait for it
+	for range cap(answers) { // concurrently: one reads the store, and the others wait for it
 		go func() { answers <- bravo.Do("GET", "/status", "", apitest.Bearer(token)).StatusCode }()
 	}
 	for range cap(answers) {
-		if status := <-answers; status != 401 && status != 429 { // so many wrong ones are not even looked at
+		if status := <-answers; status != 401 && status != 429 { // 429: there were too many wrong ones to check them
 			t.Errorf("status %d", status)
 		}
 	}
 }
 
-// Whoever logs in at one director is logged in at all, and logged out.
+// A login at one director is valid at all, and so is a logout.
 func TestLoginsAcrossDirectors(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
 	alfa.AddUser(identity.PutUser{ID: "kim", Password: apitest.Password, Role: signalbox.RoleAdmin})
 	begin := time.Now()
 	closed := func() bool { return bravo.Request("GET", "/status", "").StatusCode == 401 }
-	if !testkit.Within(apitest.SoonAcrossDirectors, closed) { // it is open until it has heard of the first admin
+	if !testkit.Within(apitest.SoonAcrossDirectors, closed) { // it is open until it knows the first admin
 		t.Fatalf("open for %s", time.Since(begin))
 	}
 	login := alfa.Login("kim")
@@ -166,8 +166,7 @@ func TestDoctorLooksAtTheDirectors(t *testing.T) {
 	}
 }
 
-// A director whose lease is over, or that does not reach its store, is not for a
-// balancer to send work to.
+// A director with an expired lease, or without its store, is not ready for a load balancer.
 func TestReadyOnlyWithALeaseAndAStore(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa := r.Members[0]
@@ -185,7 +184,7 @@ func TestReadyOnlyWithALeaseAndAStore(t *testing.T) {
 	alfa.Request("GET", "/healthz", "").Want(t, 200, nil)
 }
 
-// A director answers under the name by which the others know it.
+// A director answers under the host name that it advertises to the others.
 func TestADirectorAnswersUnderTheNameThatItAdvertises(t *testing.T) {
 	named := &apitest.Peers{Row: store.Director{ID: "delta", URL: "http://delta.internal:8080"}}
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Peers = deadPeers{named} })
@@ -193,14 +192,14 @@ func TestADirectorAnswersUnderTheNameThatItAdvertises(t *testing.T) {
 	b.Do("GET", "/healthz", "", func(r *http.Request) { r.Host = "echo.internal:8080" }).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
 
-// deadPeers has nobody beside itself.
+// deadPeers has no other living directors.
 type deadPeers struct{ *apitest.Peers }
 
 func (deadPeers) Others() []store.Director { return nil }
 
 var _ forward.Peers = deadPeers{}
 
-// The executor of another director is shown as its lease says.
+// The executor of another director is shown with the state of its lease.
 func TestExecutorsOfOtherDirectors(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -221,7 +220,7 @@ func TestExecutorsOfOtherDirectors(t *testing.T) {
 	if got := state(); got["commands@bravo"] != "idle: " || got["commands@gone"] != "down: its director has died or left" || !strings.HasPrefix(got["commands@alfa"], "down: not heard") {
 		t.Errorf("%v", got)
 	}
-	// What runs at another director counts; doctor looks at this one's own.
+	// Runs at another director count; doctor checks only this director's own executor.
 	for _, name := range []string{"commands@alfa", "commands@bravo"} {
 		alfa.Live.Set(engine.LiveAgent{Agent: signalbox.Agent{Name: name, Kind: "commands", Slots: 10}, Up: true})
 	}
@@ -247,8 +246,8 @@ func TestExecutorsOfOtherDirectors(t *testing.T) {
 	}
 }
 
-// Who listens where a director was that has died, and whose lease still holds, gets
-// nothing of what is passed on to it, and what it answers is not believed.
+// A program that listens at the address of a dead director, whose lease has not expired yet, gets
+// no forwarded requests, and its answers are not accepted.
 func TestAttackASquatterOfADirectorsPort(t *testing.T) {
 	r := apitest.NewCluster(t, 2, apitest.WithToken)
 	alfa, bravo := r.Members[0], r.Members[1]

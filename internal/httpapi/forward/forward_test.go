@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// The log of a running task is at the director that follows it; any other shows
-// it as it is written, and to its end.
+// The log of a running task is at the director that follows it. All others show it live and
+// completely.
 func TestOutputOfATaskThatAnotherDirectorFollows(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -54,7 +54,7 @@ func TestOutputOfATaskThatAnotherDirectorFollows(t *testing.T) {
 	}
 }
 
-// A reader that waits is answered when something is printed, wherever.
+// A waiting reader is answered when something is printed, at any director.
 func TestWaitingForOutputAtAnotherDirector(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -68,8 +68,8 @@ func TestWaitingForOutputAtAnotherDirector(t *testing.T) {
 	}
 }
 
-// What is printed elsewhere is among the events of the moment, from where it
-// stands when the reader comes.
+// Output at another director is sent as transient events, starting at its end when the reader
+// connects.
 func TestEventsWithOutputOfAnotherDirector(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -102,13 +102,13 @@ func TestEventsWithOutputOfAnotherDirector(t *testing.T) {
 	}
 }
 
-// Two directors of which each takes the other for the holder answer at once.
+// Two directors that take each other for the holder answer at once.
 func TestDirectorsDoNotAskEachOtherForEver(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
 	a := r.Hold(alfa, "coder")
 	task := r.RunTask(alfa, alfa, a)
-	bravo.Beat() // the store says alfa; alfa is made to believe in bravo
+	bravo.Beat() // the store says alfa, but alfa is made to assume bravo
 	alfa.Peers.Store = redirected{alfa.View, "bravo"}
 	alfa.Runs.End(task.ID)
 	begin := time.Now()
@@ -119,7 +119,7 @@ func TestDirectorsDoNotAskEachOtherForEver(t *testing.T) {
 	}
 }
 
-// redirected says of every agent that one director holds it.
+// redirected names one director as the holder of all agents.
 type redirected struct {
 	store.Store
 	holder string
@@ -129,8 +129,8 @@ func (r redirected) Holders(context.Context) (map[string]string, error) {
 	return map[string]string{"coder": r.holder}, nil
 }
 
-// A director that does not answer is named, and what the store has is shown.
-// Once it has died nobody is asked.
+// A director that does not answer is named, and the stored data is shown. A dead director is not
+// asked.
 func TestOutputOfADirectorThatDoesNotAnswer(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -162,7 +162,7 @@ func TestOutputOfADirectorThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Another director decides by what the caller has shown, and by nothing else.
+// Another director decides only by the caller's own credentials.
 func TestAnotherDirectorIsAskedWithTheCallersOwnRight(t *testing.T) {
 	r := apitest.NewCluster(t, 1, func(o *apitest.Options) { o.Config.Token = "the-token-of-alfa-0123456789abcdef" })
 	alfa := r.Members[0]
@@ -178,18 +178,18 @@ func TestAnotherDirectorIsAskedWithTheCallersOwnRight(t *testing.T) {
 	if out.Text != "" || !strings.Contains(out.Message, "unauthorized") {
 		t.Errorf("%+v", out)
 	}
-	// A token of the store is good at both.
+	// A stored token is valid at both.
 	reader := apitest.Bearer(alfa.AddToken(identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}}))
 	if alfa.Request("GET", path, "", reader).Want(t, 200, &out); out.Text != "secret of bravo\n" {
 		t.Errorf("%+v", out)
 	}
-	// So is a login, whose cookie is the only one that goes along.
+	// So is a login. Its cookie is the only one that is forwarded.
 	alfa.AddUser(identity.PutUser{ID: "kim", Password: apitest.Password, Role: signalbox.RoleAdmin})
 	login := alfa.Login("kim")
 	if alfa.Request("GET", path, "", login).Want(t, 200, &out); out.Text != "secret of bravo\n" {
 		t.Errorf("%+v", out)
 	}
-	for range 3 { // also where it is sent to the other one first
+	for range 3 { // also if it is sent to the other one first
 		bravo.Request("GET", path, "", login).Want(t, 200, nil)
 	}
 }
@@ -210,7 +210,7 @@ func TestWaitsAndCancelsAcrossDirectors(t *testing.T) {
 	two := r.RunTask(alfa, bravo, a)
 	signs, stop := bravo.Engine.WatchTask(two.ID)
 	defer stop()
-	go func() { // as the dispatcher would, when it hears of the cancel
+	go func() { // as the dispatcher does after the cancel
 		for range signs {
 			if now, err := bravo.Engine.Read().Task(t.Context(), two.ID); err == nil && now.State == signalbox.Cancelling {
 				_, _ = bravo.Engine.Finish(t.Context(), now, engine.Outcome{Reason: signalbox.ReasonCancelled})
@@ -226,7 +226,7 @@ func TestWaitsAndCancelsAcrossDirectors(t *testing.T) {
 	}
 }
 
-// A chat is followed at one director while its agent is another's.
+// A chat is followed at one director while another one dispatches to its agent.
 func TestAChatAcrossDirectors(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -259,8 +259,8 @@ func TestAChatAcrossDirectors(t *testing.T) {
 	}
 }
 
-// A reader of events that comes back at another director misses nothing; one of
-// the live stream gets everything anew.
+// A reader of events that reconnects at another director misses nothing. A reader of the live
+// stream gets a new snapshot.
 func TestStreamsGoOnAtAnotherDirector(t *testing.T) {
 	r := apitest.NewCluster(t, 2)
 	alfa, bravo := r.Members[0], r.Members[1]
@@ -278,7 +278,7 @@ func TestStreamsGoOnAtAnotherDirector(t *testing.T) {
 	s = bravo.OpenStream("/api/events", apitest.Header("Last-Event-ID", last.ID))
 	for seq < bravo.NewestEvent() {
 		e := s.Next()
-		if e.Name == "" { // the place
+		if e.Name == "" { // only an id
 			continue
 		}
 		if e.Name == "reset" || e.Seq(t) != seq+1 {
@@ -294,8 +294,7 @@ func TestStreamsGoOnAtAnotherDirector(t *testing.T) {
 	}
 }
 
-// Where a call of a tool stands is known to the director at which it was made;
-// why says it everywhere, once.
+// Only the director of a tool call knows its state. why shows it at all directors, once.
 func TestWhyNamesTheCapacityOfOtherDirectors(t *testing.T) {
 	tools := map[string]*apitest.Tools{}
 	next := ""
@@ -309,7 +308,7 @@ func TestWhyNamesTheCapacityOfOtherDirectors(t *testing.T) {
 	}
 	alfa, bravo := r.Members[0], r.Members[1]
 	task := r.RunTask(alfa, bravo, r.Hold(bravo, "coder"))
-	for _, name := range []string{"bravo", "charlie"} { // a queue that they share is known to both
+	for _, name := range []string{"bravo", "charlie"} { // both know the shared queue
 		tools[name].Statuses = []toolqueue.Status{{
 			Name: "github", Concurrent: 1, InUse: 1, Depth: 1, Holders: []toolqueue.Holder{{Agent: "writer", Tool: "search", Execution: "x", Since: time.Now()}},
 			Waiters: []toolqueue.Waiter{{Position: 1, Agent: "coder", Tool: "merge", Execution: task.ID, Since: time.Now()}},

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// change is what a busy director tells its readers five times a second.
+// change is an update that a busy director sends its readers five times a second.
 func change() api.Live {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	l := api.Live{Revision: 4711, At: at, Epoch: "e"}
@@ -30,8 +30,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// TestEventAllocatesLittle: the JSON, the frame around it, and what each time
-// needs for its text.
+// TestEventAllocatesLittle allows allocations for the JSON, the frame, and the text of each time.
 func TestEventAllocatesLittle(t *testing.T) {
 	l := change()
 	if n := testing.AllocsPerRun(50, func() { _, _ = Event(4711, "change", l) }); n > 120 {

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// From the limit to its end, the stream says of the account, its agent and each task what
-// they wait for, and the verdict names the account and the instant.
+// From the limit to its end, the stream shows what the account, its agent and each task wait for,
+// and the verdict names the account and the time.
 func TestLiveOfAnAccountThatMeetsItsLimit(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
@@ -53,7 +53,7 @@ func TestLiveOfAnAccountThatMeetsItsLimit(t *testing.T) {
 	wantAttention(b, "account_closed", "warning", "Account claude", "is "+closed, "(five_hour): 2 tasks wait", "signalbox accounts open claude")
 	wantFace(b, "claude", "waiting for account", closed)
 
-	// A person closes it for longer: what waits says so.
+	// A person closes it for longer: the waiting tasks show that.
 	longer := c.Now().Add(3 * time.Hour)
 	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "claude", Until: longer, Reason: "a release", Source: "ann"})
 	want := "closed until " + longer.UTC().Format(time.RFC3339) + " (a release)"
@@ -62,7 +62,7 @@ func TestLiveOfAnAccountThatMeetsItsLimit(t *testing.T) {
 		return strings.Contains(own[0].WaitingFor.Text, want) && strings.Contains(work[0].WaitingFor.Text, want) && strings.Contains(s.agents["claude"].FaceText, want)
 	})
 
-	// Its time is over: one goes first, and nothing needs a person.
+	// Its time has come: one task goes first, and nothing needs a person.
 	c.Advance(3*time.Hour + time.Second)
 	if err := b.Engine.OpenGates(t.Context()); err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func setAccount(b *apitest.Fixture, ev signalbox.AccountEvent) {
 	}
 }
 
-// A closed account for which nothing waits is a note; one that is signed out needs a person
-// at once.
+// A closed account without waiting tasks is a note. An account that is signed out needs a person at
+// once.
 func TestHealthOfAccounts(t *testing.T) {
 	b := apitest.New(t).Serve()
 	b.AddAgent("claude", 1)
@@ -108,7 +108,7 @@ func TestHealthOfAccounts(t *testing.T) {
 	wantFace(b, a.Name, "waiting for account", "signed out")
 }
 
-// A queue of which all tasks are parked is none that nobody serves.
+// A queue with only parked tasks does not count as unserved.
 func TestParkedTasksDoNotCountAsUnserved(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
@@ -135,7 +135,7 @@ func TestParkedTasksDoNotCountAsUnserved(t *testing.T) {
 	}
 }
 
-// Callers who may use only some agents see the accounts of those, with their agents alone.
+// Callers who may use only some agents see the accounts of these, with only these agents.
 func TestAccountsThatACallerSees(t *testing.T) {
 	b := apitest.New(t)
 	for _, name := range []string{"ant", "coder", "cat"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// BenchmarkRefreshOf1000IdleAgents is what a second of the stream costs: one refresh,
-// after 34 agents have sent a heartbeat.
+// BenchmarkRefreshOf1000IdleAgents measures the cost of a second of the stream: one refresh after
+// 34 agents have sent a heartbeat.
 func BenchmarkRefreshOf1000IdleAgents(b *testing.B) {
 	box := apitest.New(&testing.T{}, func(o *apitest.Options) {})
 	for n := range 1000 {

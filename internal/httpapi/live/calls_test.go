@@ -37,8 +37,8 @@ func (p blockingProvider) Call(ctx context.Context, _ gateway.Call) (gateway.Res
 	}
 }
 
-// A tool call that begins, waits or ends while nothing else happens is a change
-// within refreshEvery.
+// A tool call that starts, waits or ends while nothing else happens is sent as a change within
+// refreshEvery.
 func TestToolCallsAreChangesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queues := toolqueue.New(toolqueue.Hooks{})

@@ -21,8 +21,8 @@ func (p *Projection) RefreshUnpolled(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// RefreshPolled refreshes the view as a refresh after pollEvery and etasEvery does:
-// it polls agents and compares the ETAs.
+// RefreshPolled refreshes the view like a refresh after pollEvery and etasEvery: it polls agents
+// and compares the ETAs.
 func (p *Projection) RefreshPolled(ctx context.Context) error {
 	p.refreshMu.Lock()
 	p.builder.polledAt, p.builder.etasCheckedAt = time.Time{}, time.Time{}
@@ -30,7 +30,7 @@ func (p *Projection) RefreshPolled(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// TotalsAndVerdict are those of the last refresh.
+// TotalsAndVerdict returns the totals and the verdict of the last refresh.
 func (p *Projection) TotalsAndVerdict() (api.Totals, api.Verdict) {
 	verdict := p.verdict(signalbox.Principal{})
 	p.mu.Lock()
@@ -38,7 +38,7 @@ func (p *Projection) TotalsAndVerdict() (api.Totals, api.Verdict) {
 	return p.state.totals, verdict
 }
 
-// Entities are the JSON of the current entities, by key.
+// Entities returns the JSON of the current entities, by key.
 func (p *Projection) Entities() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

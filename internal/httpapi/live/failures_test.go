@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// fail submits a task, of a schedule if job is not empty, and has it end as given.
+// fail submits a task, for a schedule if job is not empty, and ends it as given.
 func fail(b *apitest.Fixture, a signalbox.Agent, job string, reason signalbox.Reason, message string, by ...signalbox.Principal) signalbox.Task {
 	b.T.Helper()
 	n := engine.NewTask{Prompt: "p", Agent: a.Name, Source: signalbox.SourceAPI}
@@ -34,8 +34,8 @@ func fail(b *apitest.Fixture, a signalbox.Agent, job string, reason signalbox.Re
 	return ended
 }
 
-// Failures of the last hour are one finding for each cause, which says how many they
-// are, where and when, and has a search that finds exactly them.
+// The failures of the last hour are one finding for each cause, with their number, places and times,
+// and a search that finds exactly these tasks.
 func TestFailuresOfTheLastHourByCause(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
@@ -72,7 +72,7 @@ func TestFailuresOfTheLastHourByCause(t *testing.T) {
 		t.Errorf("%+v", count)
 	}
 
-	// A director that starts now finds the same.
+	// A director that starts now has the same finding.
 	again, err := httpapi.New(httpapi.Config{Engine: b.Engine, Runs: b.Runs})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestFailuresOfTheLastHourByCause(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", v.Attention, at)
 	}
 
-	// One that was retried needs nobody any more; nor does what is older than an hour.
+	// A retried failure is no longer a finding, and neither is one older than an hour.
 	b.Do("POST", "/api/queue/"+last.ID+"/retry", "{}").Want(t, 201, nil)
 	if v := currentVerdict(b); v.Attention[0].Count != 2 || v.Attention[0].Level != "warning" {
 		t.Errorf("%+v", v)
@@ -99,7 +99,7 @@ func TestFailuresOfTheLastHourByCause(t *testing.T) {
 	wantHealthy(b)
 }
 
-// What a person did is no failure that a person needs to be told of.
+// A task that a person ended is not a finding.
 func TestWhatAPersonEndedNeedsNobody(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
@@ -138,12 +138,12 @@ func TestAScheduleWhoseTasksFail(t *testing.T) {
 		t.Errorf("%+v", status.Scheduler)
 	}
 
-	// After the hour the schedule still fails, also for a director that starts then.
+	// After the hour the schedule is still a finding, also at a director that starts then.
 	c.Advance(9 * time.Hour)
 	if at = wantAttention(b, "schedule_failing", "warning", "nightly", "has failed 3 times in a row: ChargeError: card_declined"); at.TaskID != last.ID || at.Query != "state:failed,timeout job:nightly" || at.Schedule != "nightly" {
 		t.Errorf("%+v", at)
 	}
-	// It was retried, and completed.
+	// The task is retried and completes.
 	retried, err := b.Engine.Retry(t.Context(), last.ID, engine.RetryEdit{Source: signalbox.SourceWeb})
 	if err != nil || retried.Task.SourceJob != "nightly" {
 		t.Fatalf("%+v, %v", retried, err)
@@ -151,14 +151,14 @@ func TestAScheduleWhoseTasksFail(t *testing.T) {
 	b.FinishTask(b.Run(a), signalbox.ReasonCompleted, signalbox.Result{})
 	wantHealthy(b)
 
-	// One failure is named for an hour, until the next task completes.
+	// A single failure is a finding for an hour, or until the next task completes.
 	fail(b, a, "nightly", signalbox.ReasonAgentError, "no disk")
 	wantAttention(b, "tasks_failed", "warning", "1 task of schedule nightly", "failed on builder: no disk")
 	c.Advance(time.Minute)
 	fail(b, a, "nightly", signalbox.ReasonCompleted, "")
 	wantHealthy(b)
 
-	// A schedule that is switched off needs nobody.
+	// A disabled schedule is not a finding.
 	fail(b, a, "nightly", signalbox.ReasonAgentError, "no disk")
 	nightly.Enabled = false
 	schedules.ByID = map[string]signalbox.Schedule{nightly.ID: nightly}
@@ -167,7 +167,7 @@ func TestAScheduleWhoseTasksFail(t *testing.T) {
 	wantHealthy(b)
 }
 
-// The tasks of a schedule that failed before what a director reads when it starts.
+// The tasks of a schedule failed before the history that a director reads at its start.
 func TestAScheduleThatFailedLongAgo(t *testing.T) {
 	var c apitest.Clock
 	var schedules *apitest.Schedules
@@ -183,7 +183,7 @@ func TestAScheduleThatFailedLongAgo(t *testing.T) {
 	}
 }
 
-// A caller sees the failures that they may see, and hears only that there are others.
+// A caller sees only the failures that they may see, and that there are others.
 func TestFailuresOfOthersAreTheirs(t *testing.T) {
 	b, as := apitest.NewWithUsers(t)
 	coder, other := b.AddAgent("coder", 1), b.AddAgent("other", 1)

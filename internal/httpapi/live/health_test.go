@@ -113,7 +113,7 @@ func TestHealthOfAgents(t *testing.T) {
 	wantHealthy(b)
 	wantFace(b, "coder", "idle")
 
-	// A registered agent that is down is no finding until a task depends on it.
+	// A registered agent that is down is not a finding until a task depends on it.
 	heard := c.Now()
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.LastHeard, l.Message = false, heard, "connection refused" })
 	c.Advance(25 * time.Second)
@@ -130,8 +130,8 @@ func TestHealthOfAgents(t *testing.T) {
 		t.Errorf("%+v", at)
 	}
 
-	// It is up again, but silent while it runs a task; then it sends heartbeats,
-	// but prints nothing.
+	// It is up again, but sends nothing while it runs a task; then it sends heartbeats, but prints
+	// nothing.
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.Fencing, l.Message = true, true, "" })
 	wantAttention(b, "agent_silent", "error", "coder", "works and has not been heard from for 20 s")
 	wantFace(b, "coder", "stuck", "not heard from for 20 s")
@@ -255,7 +255,7 @@ func TestHealthOfQueues(t *testing.T) {
 	wantFace(b, "coder", "draining", "new disk")
 	b.Do("POST", "/api/queue/resume", `{"queue":"agent:coder"}`).Want(t, 200, nil)
 	b.Do("POST", "/api/queue/pause", `{"seconds":60}`).Want(t, 200, nil)
-	wantHealthy(b) // the pause ends by itself
+	wantHealthy(b) // the pause ends automatically
 	b.Do("POST", "/api/queue/pause", `{}`).Want(t, 200, nil)
 	wantNote(b, "paused", "Every queue", "is paused", "signalbox resume")
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// landing changes the landing of a completed task as the driver does, and tells nobody but the
-// journal.
+// landing changes the landing of a completed task like the driver. Only the journal announces it.
 func landing(b *apitest.Fixture, id string, ev signalbox.LandingEvent) {
 	b.T.Helper()
 	t, err := b.Store.Task(b.T.Context(), id)
@@ -29,7 +28,7 @@ func landing(b *apitest.Fixture, id string, ev signalbox.LandingEvent) {
 	}
 }
 
-// What did not land and needs a person is told from then on, until it is dropped or tried again.
+// Work that did not land and needs a person is a finding until it is dropped or tried again.
 func TestWorkThatNeedsAPersonToLandIsTold(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
@@ -49,7 +48,7 @@ func TestWorkThatNeedsAPersonToLandIsTold(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
-	// Trying again without a word is to try the same.
+	// Trying again without settings repeats the same landing.
 	var l api.Landing
 	b.Do("POST", land, "").Want(t, http.StatusAccepted, &l)
 	if l.Onto != "release" || l.Method != "squash" || l.State != "queued" {

@@ -167,8 +167,8 @@ func TestLiveSendsChanges(t *testing.T) {
 	b.Engine.RemoveAgent(t.Context(), "coder", "a test")
 }
 
-// LastHeard is kept up to date for agents that run a task. The heartbeats of an idle
-// agent change nothing; when it goes down, LastHeard is that of the last one.
+// LastHeard is kept up to date for agents that run a task. Heartbeats of an idle agent change
+// nothing; when it goes down, LastHeard is the time of the last one.
 func TestHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))

@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// After random operations, a view that was refreshed many times has the same entities,
-// totals and findings as one that is built from nothing.
+// After random operations, a view that was refreshed many times has the same entities, totals and
+// findings as a new one.
 func TestRefreshesEqualARebuild(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newHistory(t, seed).run() })
@@ -86,7 +86,7 @@ func (h *history) compare(n int, fresh *httpapi.Server) {
 	totals, verdict := h.Server.Live().TotalsAndVerdict()
 	wantTotals, wantVerdict := fresh.Live().TotalsAndVerdict()
 	for _, a := range [][]api.Attention{verdict.Attention, wantVerdict.Attention} {
-		for i := range a { // of some kinds it is when the view found it first
+		for i := range a { // for some kinds it is when the view first found it
 			a[i].Since = time.Time{}
 		}
 		slices.SortFunc(a, func(a, b api.Attention) int {
@@ -101,7 +101,7 @@ func (h *history) compare(n int, fresh *httpapi.Server) {
 	}
 }
 
-// pick returns a random one of a list.
+// pick returns a random element of a list.
 func pick[T any](h *history, list ...T) T { return list[h.random.IntN(len(list))] }
 
 // step runs a random operation.
@@ -195,7 +195,7 @@ func (h *history) reply() {
 	}
 }
 
-// useAccounts lets an agent tell of its account, or a person open or close one.
+// useAccounts lets an agent report its account, or a person open or close one.
 func (h *history) useAccounts(agent string) {
 	ctx, name := h.T.Context(), pick(h, "max", "pro")
 	switch h.random.IntN(3) {
@@ -208,7 +208,7 @@ func (h *history) useAccounts(agent string) {
 			h.T.Fatal(err)
 		}
 	case 1:
-		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: name, Source: "ann"}) // it may not be known
+		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: name, Source: "ann"}) // the account may be unknown
 	case 2:
 		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: name, Source: "ann", Until: pick(h, time.Time{}, h.Now().Add(time.Minute))})
 	}

@@ -107,7 +107,7 @@ func submitCancelled(b *apitest.Fixture) {
 	}
 }
 
-// A reader gets every revision, in order, however fast they come.
+// A reader gets every revision in order, however fast they come.
 func TestLiveHasNoGaps(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 }).Serve()
 	b.AddAgent("coder", 1)
@@ -197,8 +197,8 @@ func TestLiveEventRate(t *testing.T) {
 	})
 }
 
-// A slow reader holds no more than the deltas that are kept: when it reads again, it
-// gets the whole view.
+// A slow reader costs no more memory than the kept deltas: when it reads again, it gets the whole
+// view.
 func TestLiveSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)

@@ -31,7 +31,7 @@ func createSchedule(b *apitest.Fixture, body string, who ...apitest.Edit) api.Sc
 	return out
 }
 
-// asked is a schedule that was answered.
+// sendSchedule sends a request and returns the schedule in the answer.
 func sendSchedule(b *apitest.Fixture, method, path, body string) (s api.Schedule) {
 	b.T.Helper()
 	b.Do(method, path, body).Want(b.T, http.StatusOK, &s)
@@ -53,7 +53,7 @@ func TestAScheduleIsMadeChangedAndForgotten(t *testing.T) {
 	if s.Enabled || s.NextRunAt != nil || s.NextRuns != nil {
 		t.Errorf("disabled: %+v", s)
 	}
-	// What a body does not say of enabled stays; all else is what it says.
+	// enabled stays if the body does not have it; all other fields are replaced.
 	s = sendSchedule(b, "PUT", "/api/schedules/nightly", `{"name":"nightly2","schedule":"@weekly","prompt":"Tidy up well","timezone":"UTC","priority":2,"project":{"path":"/srv"},"thinking":false}`)
 	if s.Enabled || s.Name != "nightly2" || s.CronExpression != "@weekly" || s.AgentName != "" || s.Timezone != "UTC" || s.Project.Path != "/srv" || *s.Thinking {
 		t.Errorf("edited: %+v", s)
@@ -68,8 +68,7 @@ func TestAScheduleIsMadeChangedAndForgotten(t *testing.T) {
 	wantAudit(t, b, "created", "disabled", "edited", "enabled", "removed")
 }
 
-// wantAudit looks for the rows of schedules in the audit log, and that an edit
-// says what was before.
+// wantAudit checks the rows of schedules in the audit log, and that an edit has the old values.
 func wantAudit(t *testing.T, b *apitest.Fixture, actions ...string) {
 	t.Helper()
 	var log api.AuditLog
@@ -128,7 +127,7 @@ func TestASchedulesBodyIsReadStrictly(t *testing.T) {
 			b.Do("PUT", "/api/schedules/taken", x.body).WantError(t, x.status, x.code)
 		}
 	}
-	// What the scheduler itself refuses keeps the name that was sent.
+	// Errors of the scheduler use the field name that was sent.
 	for sent, field := range map[string]string{"agent": "agent", "agent_name": "agent_name"} {
 		f.Refuse = &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: "no agent is named x"}
 		e := b.Do("POST", "/api/schedules", `{"name":"a","schedule":"@daily","prompt":"m","`+sent+`":"x"}`).WantError(t, 404, signalbox.CodeNotFound)
@@ -148,8 +147,8 @@ func TestScheduleFromTheConfigurationIsChangedThere(t *testing.T) {
 	b.Do("POST", "/api/schedules/job/trigger", "").Want(t, http.StatusCreated, nil)
 }
 
-// A schedule is its owner's: others with the same rights may look at it, and no
-// more. Who is limited to other agents does not know of it.
+// A schedule belongs to its owner: others with the same rights may only read it. A caller that is
+// limited to other agents cannot see it.
 func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
 	b, f := newScheduleBox(t, apitest.WithToken)
 	b.AddAgent("coder", 1)
@@ -194,7 +193,7 @@ func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
 	}
 }
 
-// Who may use some agents only makes schedules for those.
+// A caller that is limited to some agents can make schedules only for these.
 func TestALimitedCallerMakesSchedulesForItsAgents(t *testing.T) {
 	b, _ := newScheduleBox(t, apitest.WithToken)
 	who := apitest.Bearer(b.AddToken(identity.NewToken{Name: "t", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSchedule}, Agents: []string{"reviewer"}}))

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// A trigger answers with the task, or says why there is none.
+// A trigger answers with the task, or with the reason why there is none.
 func TestATriggerSaysWhatItCameTo(t *testing.T) {
 	b, f := newScheduleBox(t)
 	createSchedule(b, nightly)
@@ -60,7 +60,7 @@ func TestATriggerSaysWhatItCameTo(t *testing.T) {
 	}
 }
 
-// Who fires schedules submits as often in a minute as who submits, and no more.
+// Triggers have the same rate limit per caller as submits.
 func TestATriggerCountsInTheRateOfItsCaller(t *testing.T) {
 	b, f := newScheduleBox(t, func(o *apitest.Options) { o.Engine.SubmitTasks, o.Config.Token = 3, "of-an-admin" })
 	ci := apitest.Bearer(b.AddToken(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeSchedule}}))
@@ -80,7 +80,7 @@ func TestATriggerCountsInTheRateOfItsCaller(t *testing.T) {
 	}
 }
 
-// How a firing goes is what its task says.
+// The status of a firing is that of its task.
 func TestAFiringIsAsItsTaskIs(t *testing.T) {
 	b, f := newScheduleBox(t)
 	a := b.AddAgent("coder", 1)
@@ -108,7 +108,7 @@ func TestAFiringIsAsItsTaskIs(t *testing.T) {
 		t.Error(got)
 	}
 	f.RunsOf[s.ID][0].QueueID = "queue-00000000000000000000000000"
-	if got := status(); got != "ended" { // its task has been pruned
+	if got := status(); got != "ended" { // its task was pruned
 		t.Error(got)
 	}
 }

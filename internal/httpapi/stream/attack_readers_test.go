@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// However many read a stream and take nothing of it, what they cost is bounded:
-// what they have not taken is not kept for each of them, and they are let go of.
+// Many clients that open a stream and read nothing cost limited memory: data is not buffered for
+// each of them, and they are disconnected.
 func TestAttackManyReadersThatNeverRead(t *testing.T) {
 	const readers, rounds, most = 200, 40, 48 << 20
 	for _, path := range []string{"/api/events", "/api/live"} {
@@ -35,7 +35,7 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 				before := heap()
 				text := strings.Repeat("x", 2000)
 				for i := range rounds {
-					for range 25 { // 2 MB in all; kept for each reader it would be 400 MB
+					for range 25 { // 2 MB in all; buffered for each reader it would be 400 MB
 						b.Submit(fmt.Sprintf(`{"prompt":"%d %s"}`, i, text))
 					}
 					time.Sleep(10 * time.Millisecond)

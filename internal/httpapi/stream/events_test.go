@@ -34,8 +34,8 @@ func TestEventsBeginNow(t *testing.T) {
 	}
 }
 
-// A reader that goes away and comes back misses nothing and gets nothing
-// twice, whether what it missed lies in the ring or in the store only.
+// A reader that reconnects misses nothing and gets nothing twice, whether the missed entries are
+// in the ring or only in the store.
 func TestEventsResumeWithoutAGap(t *testing.T) {
 	b := apitest.New(t).Serve()
 	const all = stream.RingEntries + 2*stream.FeedBatch + 17
@@ -43,7 +43,7 @@ func TestEventsResumeWithoutAGap(t *testing.T) {
 	wg.Go(func() { b.AddEvents(all) })
 	last := int64(0)
 	for last < all {
-		// Every other time the place comes in the URL of the first time too.
+		// Every other time the URL has a position, too.
 		s := b.OpenStream(fmt.Sprintf("/api/events?after=%d", last/2), apitest.Header("Last-Event-ID", fmt.Sprint(last)))
 		if e := s.Next(); e.Seq(t) != last {
 			t.Fatalf("it begins at %+v, want %d", e, last)
@@ -103,7 +103,7 @@ func TestEventsReset(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
 	b.AddEvents(20)
-	// The place of another store, ahead of this one.
+	// The position of another store, ahead of this one.
 	s := b.OpenStream("/api/events?after=1000000")
 	e := s.Next()
 	if e.Name != "reset" || e.Decoded(t).Seq != 21 || e.Seq(t) != 20 || e.Decoded(t).Message == "" {
@@ -113,7 +113,7 @@ func TestEventsReset(t *testing.T) {
 	if e := s.Next(); e.Seq(t) != 21 {
 		t.Errorf("%+v", e)
 	}
-	// What was asked for has been pruned.
+	// The requested entries were pruned.
 	c.Advance(time.Hour)
 	b.AddEvents(5)
 	if _, err := b.Store.Prune(t.Context(), store.Pruning{Ended: c.Now(), Limit: 100}); err != nil {
@@ -139,14 +139,13 @@ func TestEventsReset(t *testing.T) {
 	}
 }
 
-// A reader that is slow holds up nobody; when entries that it has not read
-// are pruned it is told so.
+// A slow reader delays no others. If entries that it has not read are pruned, it gets a reset.
 func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c apitest.Clock
 		b := apitest.New(t, apitest.WithClock(&c))
 		p, stop := apitest.ServePipes(t, b)
-		slow := p.Dial(t) // an unbuffered pipe: nothing is taken unless it is read
+		slow := p.Dial(t) // an unbuffered pipe: writes block until they are read
 		apitest.WriteString(t, slow, "GET /api/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
 		b.AddEvents(3 * stream.RingEntries)
@@ -174,7 +173,7 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 	})
 }
 
-// A reader that takes nothing is let go of.
+// A reader that reads nothing is disconnected.
 func TestAttackReaderThatNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -230,7 +229,7 @@ func TestEventsHeartbeatMovesThePlace(t *testing.T) {
 	})
 }
 
-// The feed runs while someone reads, and only then.
+// The feed runs only while there are readers.
 func TestTheFeedEndsWithItsLastReader(t *testing.T) {
 	b := apitest.New(t).Serve()
 	for range 3 {
@@ -315,9 +314,8 @@ func TestOutputWaits(t *testing.T) {
 	})
 }
 
-// A store that lost something goes on far above what it had, in the middle of
-// what is read at once: readers are told of the gap, and of all that is behind
-// it.
+// A store that lost entries continues far above the last one, in the middle of a batch: readers
+// get a reset for the gap, and all entries after it.
 func TestAGapInTheMiddleOfABatchIsToldOf(t *testing.T) {
 	const anew = 1_000_008
 	for _, batches := range [][][]int64{

@@ -18,7 +18,7 @@ func framesOf(seqs []int64) []frame {
 	return list
 }
 
-// AfterInRing says what the feed has behind a place when it took in batches.
+// AfterInRing returns what the feed has after seq once it has received batches.
 func AfterInRing(seq int64, batches ...[]int64) (got []int64, ok bool) {
 	f := &Feed{lines: map[string]int64{}}
 	for _, b := range batches {
@@ -31,7 +31,7 @@ func AfterInRing(seq int64, batches ...[]int64) (got []int64, ok bool) {
 	return got, ok
 }
 
-// SentBehind is what a reader at a place is sent of a batch.
+// SentBehind returns what a reader at a position is sent of a batch.
 func SentBehind(at int64, seqs ...int64) string {
 	answer := httptest.NewRecorder()
 	s, _ := httpio.BeginStream(answer)

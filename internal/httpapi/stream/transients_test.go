@@ -48,7 +48,7 @@ func TestEventsWithPositions(t *testing.T) {
 		}
 		s := b.Start("GET", "/api/events?include=position", "")
 		time.Sleep(time.Second)
-		got := apitest.Moments(t, s.Events(), "position") // a snapshot for one that has just come
+		got := apitest.Moments(t, s.Events(), "position") // a snapshot for a new reader
 		if len(got) != 3 || got[0].QueueID != ids[0] || got[2].Position != 3 || got[1].Queue != "work" || got[1].State != "pending" || got[1].At.IsZero() {
 			t.Fatalf("%+v", got)
 		}
@@ -58,14 +58,14 @@ func TestEventsWithPositions(t *testing.T) {
 		if len(got) != 2 || got[0].QueueID != ids[1] || got[0].Position != 1 || got[1].QueueID != ids[2] || got[1].Position != 2 {
 			t.Fatalf("%+v", got)
 		}
-		// One more at the end moves nobody else.
+		// Another task at the end moves no others.
 		id := b.Submit(`{"prompt":"p"}`).QueueID
 		time.Sleep(time.Second)
 		got = apitest.Moments(t, s.Events(), "position")[5:]
 		if len(got) != 1 || got[0].QueueID != id || got[0].Position != 3 {
 			t.Fatalf("%+v", got)
 		}
-		// Many changes at once are told once, of the first 200.
+		// Many changes are sent together, for the first 200 tasks.
 		for range 500 {
 			b.Submit(`{"prompt":"p"}`)
 		}
@@ -100,7 +100,7 @@ func TestEventsWithOutput(t *testing.T) {
 				if e.QueueID != last.QueueID || e.After != last.After+int64(len(last.Text)) {
 					fmt.Fprintf(&all, "%s+%d:", e.QueueID[len(e.QueueID)-4:], e.After)
 				}
-				all.WriteString(e.Text) // how much one event has is not promised
+				all.WriteString(e.Text) // events have no guaranteed size
 				last = e
 			}
 			return all.String()
@@ -125,8 +125,8 @@ func TestEventsWithOutput(t *testing.T) {
 	b.Do("GET", "/api/events?include=log", "").WantError(t, 400, signalbox.CodeValidation)
 }
 
-// Output that comes faster than a reader is told it is left out and marked:
-// its memory and the reader's line are bounded.
+// Output that comes faster than it may be sent is skipped and marked, so that memory and
+// bandwidth are limited.
 func TestEventsWithTooMuchOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -163,7 +163,7 @@ func TestEventsWithTooMuchOutput(t *testing.T) {
 	})
 }
 
-// No more than 64 runs are followed; when one ends another takes its place.
+// At most 64 runs are followed; when one ends, another takes its place.
 func TestEventsWithOutputOfManyTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 })

@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// newTermOthers is two directors, of which the second holds an agent that
-// offers terminals. The box is the first.
+// newTermOthers makes two directors. The second holds an agent that offers terminals; the fixture
+// is the first.
 func newTermOthers(t *testing.T) (*apitest.Cluster, *fixture) {
 	t.Helper()
 	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token, o.Config.Terminal = "the-static-token", true })
@@ -43,8 +43,8 @@ func newTermOthers(t *testing.T) (*apitest.Cluster, *fixture) {
 	return r, b
 }
 
-// The ticket is asked for at one director and shown at another; both come to
-// the one that dispatches to the agent, which knows who has which terminal.
+// A ticket is requested at one director and used at another. Both forward to the director that
+// dispatches to the agent, which knows the open terminals.
 func TestATerminalThroughAnotherDirector(t *testing.T) {
 	r, b := newTermOthers(t)
 	bravo := r.Members[1]
@@ -54,13 +54,13 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 	if at := (&fixture{Fixture: bravo.Fixture}).shown(); len(at) != 1 || at[0].By != "service ops" {
 		t.Errorf("its holder shows %+v", at)
 	}
-	for _, m := range r.Members { // whichever is asked for a second one
+	for _, m := range r.Members { // each refuses a second one
 		e := m.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 		if !strings.Contains(e.Message, "close that one first") {
 			t.Errorf("%+v", e)
 		}
 	}
-	if _, err := b.Identity.RevokeToken(t.Context(), b.userID); err != nil { // at the director that only passes it on
+	if _, err := b.Identity.RevokeToken(t.Context(), b.userID); err != nil { // at the director that only forwards
 		t.Fatal(err)
 	}
 	begin := time.Now()
@@ -74,7 +74,7 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 	b.empty()
 }
 
-// A ticket of the holder is good at any director, once.
+// A ticket of the holder is valid at any director, once.
 func TestATicketIsGoodAtAnyDirector(t *testing.T) {
 	r, b := newTermOthers(t)
 	ticket := (&fixture{Fixture: r.Members[1].Fixture}).ticket(b.user)
@@ -102,7 +102,7 @@ func TestATerminalOfADirectorThatDoesNotAnswer(t *testing.T) {
 		t.Errorf("dial: %v", err)
 	}
 	bravo.ExpireLease()
-	c := b.open(b.user) // nobody holds the agent now
+	c := b.open(b.user) // no director holds the agent now
 	c.tell(api.TerminalMessage{Type: "resize", Cols: 90, Rows: 20})
 	c.keys("exit\r")
 	if m := c.message(); m.Type != "exit" {

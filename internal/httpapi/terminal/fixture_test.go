@@ -112,7 +112,7 @@ func (b *fixture) ticket(token string) string {
 	return out.Ticket
 }
 
-// console is the client of a terminal.
+// console is a client of a terminal.
 type console struct {
 	t      *testing.T
 	conn   *websocket.Conn
@@ -129,7 +129,7 @@ func (b *fixture) dial(agent string, h http.Header) (*console, *http.Response, e
 	return &console{t: b.T, conn: conn}, resp, err
 }
 
-// connect dials and shows a ticket.
+// connect connects and sends a ticket.
 func (b *fixture) connect(ticket string) *console {
 	b.T.Helper()
 	c, _, err := b.dial("coder", nil)
@@ -140,7 +140,7 @@ func (b *fixture) connect(ticket string) *console {
 	return c
 }
 
-// open opens a terminal, and waits until it is there.
+// open opens a terminal, and waits until it is ready.
 func (b *fixture) open(token string) *console {
 	b.T.Helper()
 	c := b.connect(b.ticket(token))
@@ -173,7 +173,7 @@ func (c *console) keys(s string) {
 	c.write(websocket.MessageBinary, []byte(s))
 }
 
-// next reads a message; what is not text goes to the screen.
+// next reads a message; binary data goes to the screen.
 func (c *console) next() (*api.TerminalMessage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
@@ -209,14 +209,14 @@ func (c *console) shows(text string) {
 	}
 }
 
-// refused expects an error that says so, and the end.
+// refused expects an error with that text, and the end.
 func (c *console) refused(text string) {
 	c.t.Helper()
 	c.ends(c.message(), text)
 }
 
-// cutOff waits for the end of a terminal that does not stay open for long; on a
-// slow machine it never was.
+// cutOff waits for the end of a terminal that is open only briefly, or on a slow machine not at
+// all.
 func (c *console) cutOff(text string) {
 	c.t.Helper()
 	m := c.message()
@@ -241,7 +241,7 @@ func (c *console) closed(code websocket.StatusCode) {
 	}
 }
 
-// empty waits until no terminal is open at the agent, nor known here.
+// empty waits until no terminal is open at the agent or known here.
 func (b *fixture) empty() {
 	b.T.Helper()
 	for deadline := time.After(apitest.Timeout); ; {
@@ -258,7 +258,7 @@ func (b *fixture) empty() {
 	testkit.Wait(b.T, "no terminal is known", func() bool { return len(b.shown()) == 0 })
 }
 
-// shown are the terminals that GET /api/agents shows.
+// shown returns the terminals that GET /api/agents shows.
 func (b *fixture) shown() []api.AgentTerminal {
 	b.T.Helper()
 	var list api.Agents
@@ -266,7 +266,7 @@ func (b *fixture) shown() []api.AgentTerminal {
 	return list.Agents[0].Terminals
 }
 
-// audited are the audit rows of terminals: action, result and principal.
+// audited returns the audit rows of terminals: action, result and principal.
 func (b *fixture) audited() (rows []signalbox.Audit) {
 	b.T.Helper()
 	rows, err := b.Store.AuditLog(b.T.Context(), store.AuditQuery{EventType: "terminal", Limit: 100})

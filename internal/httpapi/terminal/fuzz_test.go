@@ -7,8 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// FuzzTerminal: the first message of a terminal is one that says "auth", or the
-// terminal ends.
+// FuzzTerminal checks that a terminal ends unless its first message is "auth".
 func FuzzTerminal(f *testing.F) {
 	for _, s := range []string{`{"type":"auth","token":"t","cols":80,"rows":24}`, `{"type":"resize","cols":-1}`, `{`, ``, `[]`, `{"type":"auth","cols":1e9}`, "\xff"} {
 		f.Add(s)

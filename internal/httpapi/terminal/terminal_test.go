@@ -23,7 +23,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// The whole way: ticket, WebSocket, agent, shell and back.
+// The whole path: ticket, WebSocket, agent, shell and back.
 func TestTerminal(t *testing.T) {
 	b := newFixture(t)
 	c := b.open(b.user)
@@ -89,13 +89,13 @@ func TestTerminalTicketsOpenOneThing(t *testing.T) {
 	}
 }
 
-// user2 is here to be another principal with a login.
+// user2 adds another principal with a login.
 func (b *fixture) user2() {
 	b.T.Helper()
 	b.Fixture.AddUser(identity.PutUser{ID: "ann", Password: apitest.Password, Role: signalbox.RoleAdmin})
 }
 
-// In a browser where someone is logged in, only a ticket of theirs is good.
+// In a browser with a login only tickets of that user are valid.
 func TestTerminalTicketIsOfTheLogin(t *testing.T) {
 	b := newFixture(t)
 	b.user2()
@@ -179,7 +179,7 @@ func TestTerminalFirstMessage(t *testing.T) {
 	}
 }
 
-// Whoever has no ticket cannot use up what those with one need.
+// Connections without a ticket cannot lock out those with one.
 func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 	b := newFixture(t)
 	var oldest *console
@@ -190,7 +190,7 @@ func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 		}
 		oldest = cmp.Or(oldest, c)
 	}
-	c := b.open(b.user) // they keep nobody out: the oldest gave way
+	c := b.open(b.user) // the oldest connection was closed for it
 	if m := oldest.message(); m.Type != "error" || !strings.Contains(m.Reason, "sent no ticket") {
 		t.Errorf("%+v", m)
 	}
@@ -203,11 +203,11 @@ func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 		b.ticket(b.user)
 	}
 	b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
-	b.ticket("the-static-token") // others are not held up
+	b.ticket("the-static-token") // others are not affected
 	b.Server.Terminals().SetLimits(-time.Second, 0, 0, 0)
 	b.user2()
 	ann := b.Login("ann")
-	for range terminal.MaxTicketsOf + 1 { // what has expired does not count
+	for range terminal.MaxTicketsOf + 1 { // expired tickets do not count
 		b.Do("POST", "/api/agents/coder/terminal", "", ann).Want(t, http.StatusCreated, nil)
 	}
 }
@@ -270,7 +270,7 @@ func TestTerminalLimits(t *testing.T) {
 	})
 	t.Run("expiry", func(t *testing.T) {
 		b := newFixture(t)
-		b.Server.Terminals().SetLimits(0, 0, 0, time.Hour) // it is not looked for
+		b.Server.Terminals().SetLimits(0, 0, 0, time.Hour) // no review
 		brief := b.AddToken(identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTerminal}, Expires: 2 * time.Second})
 		b.connect(b.ticket(brief)).cutOff("no longer valid")
 		b.empty()
@@ -287,7 +287,7 @@ func TestTerminalAgentGone(t *testing.T) {
 	}
 }
 
-// What the agent refuses is told in its own words.
+// The refusal of an agent is shown with the agent's text.
 func TestTerminalAgentRefuses(t *testing.T) {
 	b := newFixture(t, func(c *agentd.Config) { c.Terminal = false })
 	b.connect(b.ticket(b.user)).refused("offers no terminal")
@@ -296,7 +296,7 @@ func TestTerminalAgentRefuses(t *testing.T) {
 func TestTerminalHugeMessage(t *testing.T) {
 	b := newFixture(t)
 	c := b.open(b.user)
-	_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 65<<10)) // it may be cut off in the middle
+	_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 65<<10)) // the connection may be closed in the middle
 	for {
 		if _, err := c.next(); err != nil {
 			break
@@ -305,7 +305,7 @@ func TestTerminalHugeMessage(t *testing.T) {
 	b.empty()
 }
 
-// Whatever was started in a terminal is gone when its user is.
+// All processes of a terminal end when its user disconnects.
 func TestTerminalLeavesNothingAlive(t *testing.T) {
 	b := newFixture(t)
 	c := b.open(b.user)
@@ -327,8 +327,7 @@ func TestTerminalLeavesNothingAlive(t *testing.T) {
 	}
 }
 
-// A client that reads nothing holds the program up, and does not keep the
-// director from its end.
+// A client that reads nothing blocks the program, but not the director's stop.
 func TestTerminalSlowClient(t *testing.T) {
 	b := newFixture(t)
 	c := b.open(b.user)

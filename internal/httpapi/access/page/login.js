@@ -8,13 +8,13 @@
   const help = at("help"), onward = at("onward");
 
   // ask sends a request with the key of the login, without which the cookie is
-  // worth nothing. The key is kept for this origin alone, port included.
+  // useless. The key is stored only for this origin, including the port.
   const ask = (path, options = {}) => {
     const key = localStorage.getItem(place);
     return fetch(path, { ...options, headers: { ...options.headers, ...(key ? { "Signalbox-Login": key } : {}) } });
   };
 
-  // logIn sends what proves a person, and keeps the key that comes back.
+  // logIn sends the proof of a login, and stores the returned key.
   const logIn = async (path, proof) => {
     const answer = await ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(proof) });
     const body = await answer.json();
@@ -22,9 +22,9 @@
     return { ok: answer.ok, body };
   };
 
-  // next is where to go after the login: a path of this site, or nothing. It
-  // is a whole address with this origin: a browser reads "//host", "/\host" and
-  // what comes of "/.//host" as another site.
+  // next is where to go after the login: an address of this site, or "". It is a
+  // full address with this origin, because a browser reads "//host", "/\host" and
+  // the normalized "/.//host" as another site.
   const next = () => {
     const asked = new URLSearchParams(location.search).get("next");
     if (!asked || !/^\/(?![\/\\])/.test(asked)) return "";
@@ -32,14 +32,14 @@
     return url.origin === location.origin ? url.href : "";
   };
 
-  // goOn leaves for next, or for the pages of the director where it has some.
+  // goOn goes to next, or to the pages of the director if it has some.
   const goOn = async (me) => {
     if (next()) { location.assign(next()); return; }
     if (await hasPages()) { location.assign("/"); return; }
     show(me);
   };
 
-  // hasPages tells whether this director serves pages.
+  // hasPages reports whether this director serves pages.
   const hasPages = async () => {
     const root = await fetch("/", { method: "HEAD" }).catch(() => null);
     return Boolean(root && root.ok);
@@ -52,7 +52,7 @@
     onward.hidden = true;
     if (me) hasPages().then((yes) => { onward.hidden = !yes; });
     said.textContent = known ? `You are logged in as ${me.kind === "user" ? me.email || me.id : "the owner"}.`
-      : me ? "This director is open: it asks nobody to log in." : "";
+      : me ? "This director is open: it requires no login." : "";
     if (!me) at("user").focus();
   };
 
@@ -80,8 +80,8 @@
     show(null);
   });
 
-  // A login link has its code in the fragment. It is taken out of the address
-  // first, so that it is in no history.
+  // A login link has its code in the fragment. It is removed from the address first,
+  // so that it is not in the history.
   const once = new URLSearchParams(location.hash.slice(1)).get("once");
   const begin = async () => {
     if (once) {
