@@ -30,7 +30,7 @@ while [ $i -lt 600 ]; do i=$((i+1)); echo "line $i"; done`)
 	s.becomes(failed, "failed")
 	s.becomes(done, "completed")
 	p := s.open("/ui/tasks/" + failed)
-	p.showsIn(".output-failure", "Most likely why: jobs.errors.ChargeError: card_declined")
+	p.showsIn(".output-failure", "Most likely cause: jobs.errors.ChargeError: card_declined")
 	p.until("the line that says why is in sight", inSight(`.output-box .is-marked`))
 	if top := has[int](p, `Math.round(scrollY)`); top != 0 {
 		t.Errorf("the page itself has scrolled by %d", top)

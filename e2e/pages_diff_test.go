@@ -124,7 +124,7 @@ func TestTheChangesOfATask(t *testing.T) {
 	p.until("it is marked no more", `!document.querySelector("dialog[open], tr.is-marked")`)
 	p.does("press on a removed line", `document.querySelector(".is-del").closest("tr").querySelector("button").click()`)
 	p.fill("main.go:2 (removed)", "keep it")
-	p.click("dialog button", "Go on with coder")
+	p.click("dialog button", "Continue with coder")
 	p.until("the message has both", `document.querySelector("#message")?.value === "main.go:2-3 why not one line?\nmain.go:2 (removed) keep it"`)
 	p.click(".message button", "Send")
 	p.until("it is a turn", `[...document.querySelectorAll(".turn-asked")].some((e) => e.textContent.includes("why not one line?"))`)

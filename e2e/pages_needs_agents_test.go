@@ -99,7 +99,7 @@ func TestNeedForceRelease(t *testing.T) {
 	p.showsIn("dialog", "Lost: "+short(lost)+" “sleep 10m, upgrade the service”")
 	p.showsIn("dialog", "ends as failed (released)")
 	p.showsIn("dialog", "Starts next: "+short(next))
-	p.showsIn("dialog", "discarded")
+	p.showsIn("dialog", "change nothing")
 	button := `[...document.querySelectorAll("dialog button")].find((b) => b.innerText === "Take the slot away").disabled`
 	if !has[bool](p, button) {
 		t.Error("it can be pressed before the name is typed")
