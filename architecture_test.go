@@ -275,6 +275,29 @@ func TestRootFilesAreShort(t *testing.T) {
 	}
 }
 
+// TestFoldersAndFilesAreSmall asserts that a folder has at most 40 Go files that ship
+// and that none of them has more than 500 lines: one can be read in a sitting.
+func TestFoldersAndFilesAreSmall(t *testing.T) {
+	files := map[string]int{}
+	for _, root := range []string{".", "api", "client", "cmd", "internal", "steplimit", "toolqueue"} {
+		for _, file := range goFiles(t, root) {
+			files[filepath.Dir(file)]++
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(src, []byte("\n")); n > 500 {
+				t.Errorf("%s has %d lines; must be at most 500", file, n)
+			}
+		}
+	}
+	for dir, n := range files {
+		if n > 40 {
+			t.Errorf("%s has %d Go files; must be at most 40", dir, n)
+		}
+	}
+}
+
 // goFiles lists the non-test Go files of a folder: the root without its subfolders,
 // other folders with them.
 func goFiles(t *testing.T, dir string) []string {

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // accountHandlers list, open, close and remove accounts.
@@ -96,4 +97,23 @@ func (h *accountHandlers) change(w http.ResponseWriter, r *http.Request, ev sign
 		all, i = []api.Account{view.Account(&after)}, 0
 	}
 	return h.audit.WriteAndAnswer(w, r, row, http.StatusOK, all[i])
+}
+
+// gateHandler lists the closed gates.
+type gateHandler struct {
+	engine *engine.Engine
+	tools  Tools
+}
+
+// list is GET /api/gates. Callers that are limited to some agents see the gates of these agents.
+func (h *gateHandler) list(w http.ResponseWriter, r *http.Request) error {
+	var queues []toolqueue.Status
+	if h.tools != nil {
+		queues = h.tools.Queues()
+	}
+	now, err := gates.Read(r.Context(), h.engine, queues)
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, http.StatusOK, api.Gates{Gates: view.Gates(gates.List(now), access.CallerOf(r).Who)})
 }

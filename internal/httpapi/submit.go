@@ -177,3 +177,9 @@ func (h *submitHandlers) submitError(r *http.Request, err error) error {
 	copied := *full
 	return &httpio.Refusal{Err: &copied, RetryAfter: view.RetryAfter(r.Context(), h.engine, signalbox.QueueWork)}
 }
+
+// refused counts a submit that did not reach the engine.
+func refused(m Metrics, err error) error {
+	m.Refused(signalbox.CodeOf(err))
+	return err
+}
