@@ -31,7 +31,7 @@ func Within(d time.Duration, met func() bool) bool {
 		if waited > d {
 			return false
 		}
-		time.Sleep(min(max(first, waited/16), longest)) // an answer may cost a process of its own
+		time.Sleep(min(max(first, waited/8), longest)) // an answer may cost a process of its own
 	}
 	return true
 }
