@@ -257,7 +257,7 @@ func (f *failing) rights() map[string]failStep {
 			}
 			return nil
 		}},
-		"a scheduler that stands alone": {[]string{"home.submit"}, func(ctx context.Context, _ int) error {
+		"a standalone scheduler": {[]string{"home.submit"}, func(ctx context.Context, _ int) error {
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.jobs+"/trigger/nightly", nil)
 			if err != nil {
 				return err

@@ -157,7 +157,7 @@ func TestDoctorFindsDamageWithoutADirector(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	wantSaid(t, says(t, cfg), "ok store: "+path+" is not there: a director makes it")
+	wantSaid(t, says(t, cfg), "ok store: "+path+" does not exist yet: a director creates it")
 	if err := os.Remove(filepath.Join(cfg.Data, seal.KeyFile)); err != nil {
 		t.Fatal(err)
 	}

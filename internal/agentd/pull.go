@@ -78,7 +78,7 @@ func (p *puller) stop(end func()) {
 		return err
 	})
 	if err != nil {
-		p.d.cfg.Logger.Info("the director was not told that this agent stops", "error", err)
+		p.d.cfg.Logger.Info("could not tell the director that this agent stops", "error", err)
 	}
 	p.d.stopAll(context.Background(), 0)
 	over := time.AfterFunc(finalReportTimeout, end)

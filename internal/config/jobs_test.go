@@ -119,7 +119,7 @@ func TestInvalidJobs(t *testing.T) {
 		{"jobs:\n  - {" + good + ", prompt: q}", "jobs[0].prompt: it stands twice"},
 		{"jobs:\n  - {" + good + ", session_id: ../x}", "jobs[0].session_id: want 1 to 128"},
 		{"agent_url: http://localhost:9000", "signalbox.yaml:1: agent_url: a scheduler submits to the director's queue"},
-		{"port: 9100", "signalbox.yaml:1: port: it is the port of a scheduler that stands alone"},
+		{"port: 9100", "signalbox.yaml:1: port: it is the port of a standalone scheduler"},
 		{"log: {level: info}\nlog_level: debug", "signalbox.yaml:2: log_level: it is the same as log.level, which stands at signalbox.yaml:1"},
 	} {
 		w := newWorld(t)

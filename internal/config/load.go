@@ -296,7 +296,7 @@ func check(c *Config, src Sources) Problems {
 		}
 	}
 	if at := c.fromFile("port"); at != "" && !src.Scheduler {
-		found = append(found, Problem{Where: at, Key: "port", Text: "it is the port of a scheduler that stands alone, in a file for signalbox scheduler: where the director listens is addr, and the scheduler scheduler.addr"})
+		found = append(found, Problem{Where: at, Key: "port", Text: "it is the port of a standalone scheduler, in a file for signalbox scheduler: where the director listens is addr, and the scheduler scheduler.addr"})
 	}
 	return found
 }

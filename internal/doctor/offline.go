@@ -72,7 +72,7 @@ func (d Database) Look(ctx context.Context) []api.Check {
 	info, err := os.Stat(d.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return one(fine(areaStore, "%s is not there: a director makes it", d.Path))
+		return one(fine(areaStore, "%s does not exist yet: a director creates it", d.Path))
 	case err != nil:
 		return one(failure(areaStore, "give it back to the user of the director", "%v", err))
 	case info.Size() > maxCopied:

@@ -249,7 +249,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("docs/metrics.md tells of %s, which is not there", name)
 		}
 		if _, there := alone[name]; there != strings.Contains(documented[name].where, "scheduler") {
-			t.Errorf("%s: a scheduler that stands alone has it: %v; docs/metrics.md says %q", name, there, documented[name].where)
+			t.Errorf("%s: a standalone scheduler has it: %v; docs/metrics.md says %q", name, there, documented[name].where)
 		}
 	}
 }
