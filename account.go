@@ -67,13 +67,13 @@ type AccountEventKind string
 
 // The events of an account.
 const (
-	AccountLimit    AccountEventKind = "limit"    // a run hit its limit
-	AccountRefused  AccountEventKind = "refused"  // its login was refused
-	AccountDue      AccountEventKind = "due"      // its time is over
-	AccountAnswered AccountEventKind = "answered" // the provider answered a request
-	AccountOpened   AccountEventKind = "open"     // someone opened it
-	AccountShut     AccountEventKind = "close"    // someone closed it
-	AccountHeard    AccountEventKind = "heard"    // its windows were reported
+	AccountLimit          AccountEventKind = "limit"    // a run hit its limit
+	AccountRefused        AccountEventKind = "refused"  // its login was refused
+	AccountDue            AccountEventKind = "due"      // its time is over
+	AccountAnswered       AccountEventKind = "answered" // the provider answered a request
+	AccountOpened         AccountEventKind = "open"     // someone opened it
+	AccountClosedByPerson AccountEventKind = "close"    // someone closed it
+	AccountReported       AccountEventKind = "heard"    // its windows were reported
 )
 
 // AccountEvent is something that happened to an account.
@@ -94,7 +94,7 @@ type AccountEvent struct {
 
 // By returns the person who caused the event; "" for none.
 func (ev *AccountEvent) By() string {
-	if ev.Kind == AccountOpened || ev.Kind == AccountShut {
+	if ev.Kind == AccountOpened || ev.Kind == AccountClosedByPerson {
 		return ev.Source
 	}
 	return ""
@@ -135,7 +135,7 @@ func NextAccount(a Account, ev AccountEvent) (after Account, message string) {
 		a.close(ev, AccountClosed, until)
 	case AccountRefused:
 		a.close(ev, AccountSignedOut, time.Time{})
-	case AccountShut:
+	case AccountClosedByPerson:
 		a.close(ev, AccountClosed, ev.Until)
 	case AccountDue:
 		if !a.Due(ev.Now) {

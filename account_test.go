@@ -37,7 +37,7 @@ func accountEvent(text string) signalbox.AccountEvent {
 	if hours, err := time.ParseDuration(when); err == nil {
 		ev.Until = noon.Add(hours)
 	}
-	if ev.Kind == signalbox.AccountHeard {
+	if ev.Kind == signalbox.AccountReported {
 		ev.Windows = []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 50}}
 	}
 	return ev
@@ -139,7 +139,7 @@ func TestNextAccountKeepsWindowsOfItsOwn(t *testing.T) {
 	for i := range many {
 		many[i] = signalbox.AccountWindow{Name: fmt.Sprint(i), UsedPercent: float64(i)}
 	}
-	a, message := signalbox.NextAccount(signalbox.Account{}, signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: "max", Now: noon, Windows: many})
+	a, message := signalbox.NextAccount(signalbox.Account{}, signalbox.AccountEvent{Kind: signalbox.AccountReported, Account: "max", Now: noon, Windows: many})
 	if many[3].Name = "theirs"; a.Windows[3].Name != "3" {
 		t.Error("the account shares its windows with the event")
 	}
@@ -148,7 +148,7 @@ func TestNextAccountKeepsWindowsOfItsOwn(t *testing.T) {
 	}
 	for used, want := range map[float64]float64{100.0 / 3: 33.333, math.NaN(): 0, -5: 0, math.Inf(1): 1e6} {
 		w := []signalbox.AccountWindow{{UsedPercent: used, ResetsAt: noon.Add(time.Millisecond + time.Microsecond)}}
-		b, _ := signalbox.NextAccount(a, signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: "max", Windows: w})
+		b, _ := signalbox.NextAccount(a, signalbox.AccountEvent{Kind: signalbox.AccountReported, Account: "max", Windows: w})
 		if b.Windows[0].UsedPercent != want || !b.Windows[0].ResetsAt.Equal(noon.Add(time.Millisecond)) {
 			t.Errorf("%v percent used is %+v", used, b.Windows[0])
 		}
@@ -164,7 +164,7 @@ func TestNextAccountKeepsWindowsOfItsOwn(t *testing.T) {
 func TestNextAccountAnyHistory(t *testing.T) {
 	kinds := []signalbox.AccountEventKind{
 		signalbox.AccountLimit, signalbox.AccountRefused, signalbox.AccountDue, signalbox.AccountAnswered,
-		signalbox.AccountOpened, signalbox.AccountShut, signalbox.AccountHeard,
+		signalbox.AccountOpened, signalbox.AccountClosedByPerson, signalbox.AccountReported,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, now := signalbox.Account{}, noon
@@ -209,7 +209,7 @@ func TestNextAccountAnyHistory(t *testing.T) {
 // After an account has reopened, its claims are spread: two at once and two more each second, for
 // ten seconds.
 func TestAnAccountThatOpensSpreadsItsClaims(t *testing.T) {
-	a, _ := signalbox.NextAccount(signalbox.Account{}, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "max", Now: noon})
+	a, _ := signalbox.NextAccount(signalbox.Account{}, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "max", Now: noon})
 	if after, ok := a.Admit(signalbox.AccountProbe{}, false, noon); ok || after.Claims != 0 {
 		t.Error("a closed account lets a claim through")
 	}

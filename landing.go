@@ -19,7 +19,7 @@ type LandingState string
 const (
 	LandingWanted   LandingState = "wanted"   // it is queued when the task completes
 	LandingQueued   LandingState = "queued"   // its landing task is submitted next
-	LandingGoing    LandingState = "landing"  // LandTask is waiting or running
+	LandingActive   LandingState = "landing"  // LandTask is waiting or running
 	LandingReturned LandingState = "returned" // Turn, a turn of the conversation, fixes the work
 	LandingLanded   LandingState = "landed"
 	LandingStands   LandingState = "stands" // a person must decide
@@ -28,7 +28,7 @@ const (
 
 // LandingStates lists all states.
 func LandingStates() []LandingState {
-	return []LandingState{LandingWanted, LandingQueued, LandingGoing, LandingReturned, LandingLanded, LandingStands, LandingDropped}
+	return []LandingState{LandingWanted, LandingQueued, LandingActive, LandingReturned, LandingLanded, LandingStands, LandingDropped}
 }
 
 // Landing is the progress of a task's work towards a branch.
@@ -66,20 +66,20 @@ type LandingEventKind string
 
 // The events of a landing.
 const (
-	LandingAsked     LandingEventKind = "asked"     // someone asked to land the work of a completed task on Wish.Onto
-	LandingSubmitted LandingEventKind = "submitted" // Task was submitted to land it
-	LandingDone      LandingEventKind = "done"      // it has landed; Done says where
-	LandingBack      LandingEventKind = "back"      // conflict or failed checks: the conversation has to fix it, at most Rounds times
-	LandingTurned    LandingEventKind = "turned"    // Task, a turn of the conversation, was submitted to fix it
-	LandingMended    LandingEventKind = "mended"    // that turn has completed
-	LandingFailed    LandingEventKind = "failed"    // the landing task failed for another reason: it is retried
-	LandingStopped   LandingEventKind = "stopped"   // only a person can resolve it
-	LandingDrop      LandingEventKind = "drop"      // it is no longer wanted
+	LandingAsked        LandingEventKind = "asked"     // someone asked to land the work of a completed task on Wish.Onto
+	LandingSubmitted    LandingEventKind = "submitted" // Task was submitted to land it
+	LandingDone         LandingEventKind = "done"      // it has landed; Done says where
+	LandingBack         LandingEventKind = "back"      // conflict or failed checks: the conversation has to fix it, at most Rounds times
+	LandingFixSubmitted LandingEventKind = "turned"    // Task, a turn of the conversation, was submitted to fix it
+	LandingFixed        LandingEventKind = "mended"    // that turn has completed
+	LandingFailed       LandingEventKind = "failed"    // the landing task failed for another reason: it is retried
+	LandingStopped      LandingEventKind = "stopped"   // only a person can resolve it
+	LandingDrop         LandingEventKind = "drop"      // it is no longer wanted
 )
 
 // LandingEventKinds lists all events of landings.
 func LandingEventKinds() []LandingEventKind {
-	return []LandingEventKind{LandingAsked, LandingSubmitted, LandingDone, LandingBack, LandingTurned, LandingMended, LandingFailed, LandingStopped, LandingDrop}
+	return []LandingEventKind{LandingAsked, LandingSubmitted, LandingDone, LandingBack, LandingFixSubmitted, LandingFixed, LandingFailed, LandingStopped, LandingDrop}
 }
 
 // LandingEvent is something that happened to a landing.
@@ -96,7 +96,7 @@ type LandingEvent struct {
 
 // Active reports whether the landing proceeds without a person.
 func (l *Landing) Active() bool {
-	return l != nil && (l.State == LandingQueued || l.State == LandingGoing || l.State == LandingReturned)
+	return l != nil && (l.State == LandingQueued || l.State == LandingActive || l.State == LandingReturned)
 }
 
 // Open reports whether the landing of an ended task is neither done nor dropped.
@@ -118,7 +118,7 @@ func NextLanding(l *Landing, ev LandingEvent) (*Landing, error) {
 		n.State, n.Text = state, clip(text, MaxLandingText)
 		return &n, nil
 	}
-	current := n.State == LandingGoing && n.LandTask == ev.Task || n.State == LandingReturned && n.Turn == ev.Task
+	current := n.State == LandingActive && n.LandTask == ev.Task || n.State == LandingReturned && n.Turn == ev.Task
 	switch ev.Kind {
 	case LandingAsked:
 		switch {
@@ -134,32 +134,32 @@ func NextLanding(l *Landing, ev LandingEvent) (*Landing, error) {
 	case LandingSubmitted:
 		if n.State == LandingQueued {
 			n.LandTask, n.Turn, n.Submits = ev.Task, "", n.Submits+1
-			return at(LandingGoing, n.Text)
+			return at(LandingActive, n.Text)
 		}
 	case LandingDone:
-		if n.State == LandingGoing && current {
+		if n.State == LandingActive && current {
 			n.Commit, n.Was, n.URL = ev.Done.Commit, ev.Done.Was, ev.Done.URL
 			return at(LandingLanded, "")
 		}
 	case LandingBack:
-		if n.State == LandingGoing && current {
+		if n.State == LandingActive && current {
 			if n.Failures = 0; n.Rounds >= ev.Rounds {
 				return at(LandingStands, ev.Text)
 			}
 			n.Rounds++
 			return at(LandingReturned, ev.Text)
 		}
-	case LandingTurned:
+	case LandingFixSubmitted:
 		if n.State == LandingReturned && n.Turn == "" {
 			n.Turn = ev.Task
 			return at(LandingReturned, n.Text)
 		}
-	case LandingMended:
+	case LandingFixed:
 		if n.State == LandingReturned && current {
 			return at(LandingQueued, "")
 		}
 	case LandingFailed:
-		if n.State == LandingGoing && current {
+		if n.State == LandingActive && current {
 			if n.Failures++; n.Failures >= MaxLandingFailures {
 				return at(LandingStands, fmt.Sprintf("gave up after %d tries: %s", n.Failures, ev.Text))
 			}
@@ -197,7 +197,7 @@ func (l *Landing) String() string {
 		return "it lands " + onto + " when it is completed"
 	case LandingQueued:
 		return "it is to land " + onto + why
-	case LandingGoing:
+	case LandingActive:
 		return "it lands " + onto + " by " + l.LandTask
 	case LandingReturned:
 		return "its conversation fixes what keeps it from landing " + onto + why

@@ -11,14 +11,14 @@ var landNoon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
 // Each event in each state: the state after it, "" for a refusal, = for no change.
 func TestEveryStepOfALanding(t *testing.T) {
-	states := []signalbox.LandingState{"", signalbox.LandingQueued, signalbox.LandingGoing, signalbox.LandingReturned, signalbox.LandingLanded, signalbox.LandingStands, signalbox.LandingDropped}
+	states := []signalbox.LandingState{"", signalbox.LandingQueued, signalbox.LandingActive, signalbox.LandingReturned, signalbox.LandingLanded, signalbox.LandingStands, signalbox.LandingDropped}
 	for kind, want := range map[signalbox.LandingEventKind][]string{
 		//                          none       queued     landing     returned  landed stands    dropped
 		signalbox.LandingAsked:     {"queued", "=", "=", "=", "", "queued", "queued"},
 		signalbox.LandingSubmitted: {"", "landing", "", "", "", "", ""},
 		signalbox.LandingDone:      {"", "", "landed", "", "", "", ""},
 		signalbox.LandingBack:      {"", "", "returned", "", "", "", ""},
-		signalbox.LandingMended:    {"", "", "", "queued", "", "", ""},
+		signalbox.LandingFixed:     {"", "", "", "queued", "", "", ""},
 		signalbox.LandingFailed:    {"", "", "queued", "", "", "", ""},
 		signalbox.LandingStopped:   {"", "stands", "stands", "stands", "", "", ""},
 		signalbox.LandingDrop:      {"=", "dropped", "dropped", "dropped", "", "dropped", "="},
@@ -46,7 +46,7 @@ func TestEveryStepOfALanding(t *testing.T) {
 }
 
 func TestALandingIsOfTheTaskThatItIsOf(t *testing.T) {
-	going := &signalbox.Landing{State: signalbox.LandingGoing, LandTask: "b"}
+	going := &signalbox.Landing{State: signalbox.LandingActive, LandTask: "b"}
 	for _, kind := range []signalbox.LandingEventKind{signalbox.LandingDone, signalbox.LandingBack, signalbox.LandingFailed, signalbox.LandingStopped} {
 		if got, err := signalbox.NextLanding(going, signalbox.LandingEvent{Kind: kind, Task: "a", Rounds: 1}); err == nil || got != going {
 			t.Errorf("%s of an earlier landing task: %v", kind, got)
@@ -66,7 +66,7 @@ func TestLandingStandsAfterTheLastTry(t *testing.T) {
 	}
 	l := step(nil, signalbox.LandingAsked)
 	for range 2 {
-		l = step(step(step(step(l, signalbox.LandingSubmitted), signalbox.LandingBack), signalbox.LandingTurned), signalbox.LandingMended)
+		l = step(step(step(step(l, signalbox.LandingSubmitted), signalbox.LandingBack), signalbox.LandingFixSubmitted), signalbox.LandingFixed)
 	}
 	if l = step(step(l, signalbox.LandingSubmitted), signalbox.LandingBack); l.State != signalbox.LandingStands || l.Submits != 3 || l.Text != "conflict in a.go" {
 		t.Errorf("%+v", l)

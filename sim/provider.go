@@ -60,7 +60,7 @@ func (w *world) providerEvent() {
 	case w.oneIn(5):
 		w.setAccount(signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: l.name})
 	case w.oneIn(5):
-		ev := signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: l.name, Reason: "by hand"}
+		ev := signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: l.name, Reason: "by hand"}
 		if w.oneIn(2) {
 			ev.Until = w.wall().Add(w.between(time.Second, time.Minute))
 		}

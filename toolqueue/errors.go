@@ -14,21 +14,21 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonFull      Reason = "full"      // the queue has MaxWaiters waiters
-	ReasonTimeout   Reason = "timeout"   // its maximum wait is over
-	ReasonCancelled Reason = "cancelled" // its context ended
-	ReasonUnknown   Reason = "unknown_queue"
-	ReasonAway      Reason = "away" // the backend of a shared queue does not answer
+	ReasonFull        Reason = "full"      // the queue has MaxWaiters waiters
+	ReasonTimeout     Reason = "timeout"   // its maximum wait is over
+	ReasonCancelled   Reason = "cancelled" // its context ended
+	ReasonUnknown     Reason = "unknown_queue"
+	ReasonUnavailable Reason = "away" // the backend of a shared queue does not answer
 )
 
 // The errors of Acquire, for errors.Is. Acquire returns an *Error with the figures. A
 // cancelled call's error also matches the context's error.
 var (
-	ErrFull      = errors.New("the tool queue is full")
-	ErrTimeout   = errors.New("waited too long in the tool queue")
-	ErrCancelled = errors.New("gave up waiting in the tool queue")
-	ErrUnknown   = errors.New("there is no such tool queue")
-	ErrAway      = errors.New("the slots of the shared tool queue are out of reach")
+	ErrFull        = errors.New("the tool queue is full")
+	ErrTimeout     = errors.New("waited too long in the tool queue")
+	ErrCancelled   = errors.New("gave up waiting in the tool queue")
+	ErrUnknown     = errors.New("there is no such tool queue")
+	ErrUnavailable = errors.New("the slots of the shared tool queue are out of reach")
 )
 
 var (
@@ -69,7 +69,7 @@ func (e *Error) Error() string {
 			formatDuration(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
 	case ReasonUnknown:
 		return fmt.Sprintf("there is no tool queue %q: add it to the queues, or bind the tool to one that is there", e.Queue)
-	case ReasonAway:
+	case ReasonUnavailable:
 		return fmt.Sprintf("no answer for %s about a slot of tool queue %q, which is shared with other processes: the backend of its slots cannot be reached, or this process is ending; call again later",
 			formatDuration(e.Waited), e.Queue)
 	}
@@ -215,9 +215,9 @@ func (q *Queues) Share(s Sharing) error {
 	return nil
 }
 
-// Stir signals that another process may have changed a shared queue: waiting calls poll at
+// Notify signals that another process may have changed a shared queue: waiting calls poll at
 // once. It does not block.
-func (q *Queues) Stir() {
+func (q *Queues) Notify() {
 	for _, in := range q.queues.Load().list {
 		if in.shared != nil {
 			in.shared.signal()

@@ -207,7 +207,7 @@ func (s *shared) markLost(c *remoteCall) {
 			close(c.lost)
 		}
 	case remoteEntering, remoteWaiting:
-		s.refuse(c, ReasonAway, cmp.Or(s.lastErr, errNoAnswer))
+		s.refuse(c, ReasonUnavailable, cmp.Or(s.lastErr, errNoAnswer))
 	}
 }
 
@@ -270,7 +270,7 @@ func (s *shared) close() {
 		if c.state == remoteHolding {
 			s.markLost(c) // a running call is told
 		}
-		s.refuse(c, ReasonAway, errClosed)
+		s.refuse(c, ReasonUnavailable, errClosed)
 	}
 	s.armLossTimer()
 }

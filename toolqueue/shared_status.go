@@ -158,7 +158,7 @@ func (s *shared) acquire(ctx context.Context, who Who, maxWait time.Duration) (P
 	most := q.config.boundWait(maxWait)
 	if s.closed {
 		q.mu.Unlock()
-		return Permit{}, w.refused(ReasonAway, away(errClosed))
+		return Permit{}, w.refused(ReasonUnavailable, away(errClosed))
 	}
 	w.call = s.enter(who)
 	q.mu.Unlock()
@@ -232,8 +232,8 @@ func (w *remoteWait) state() (now remoteState, waited bool) {
 func (w *remoteWait) reasonOf() (Reason, error) {
 	w.shared.queue.mu.Lock()
 	defer w.shared.queue.mu.Unlock()
-	if w.call.reason == ReasonAway {
-		return ReasonAway, away(w.call.err)
+	if w.call.reason == ReasonUnavailable {
+		return ReasonUnavailable, away(w.call.err)
 	}
 	return w.call.reason, w.call.err
 }
@@ -243,12 +243,12 @@ func (w *remoteWait) timedOut() (Reason, error) {
 	w.shared.queue.mu.Lock()
 	defer w.shared.queue.mu.Unlock()
 	if w.shared.lastErr != nil {
-		return ReasonAway, away(w.shared.lastErr)
+		return ReasonUnavailable, away(w.shared.lastErr)
 	}
 	return ReasonTimeout, ErrTimeout
 }
 
-func away(err error) error { return errors.Join(ErrAway, err) }
+func away(err error) error { return errors.Join(ErrUnavailable, err) }
 
 // reportWaiting calls the hooks.
 func (w *remoteWait) reportWaiting() {

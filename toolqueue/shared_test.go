@@ -88,7 +88,7 @@ func TestIdleSharedQueueMakesNoSteps(t *testing.T) {
 		synctest.Wait()
 		before := len(f.steps)
 		time.Sleep(time.Hour)
-		q.Stir()
+		q.Notify()
 		synctest.Wait()
 		if len(f.steps) != before {
 			t.Fatalf("%d steps in an idle hour", len(f.steps)-before)
@@ -123,7 +123,7 @@ func TestLocalQueuesWorkWithoutBackend(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := q.AcquireWithin(context.Background(), "a", Tool("x"), time.Second)
-		if !errors.Is(err, toolqueue.ErrAway) || !errors.Is(err, f.err) || !strings.Contains(err.Error(), `no answer for 1s about a slot of tool queue "a"`) {
+		if !errors.Is(err, toolqueue.ErrUnavailable) || !errors.Is(err, f.err) || !strings.Contains(err.Error(), `no answer for 1s about a slot of tool queue "a"`) {
 			t.Fatal(err)
 		}
 		p := Take(t, q, "b", Tool("x"))
@@ -131,7 +131,7 @@ func TestLocalQueuesWorkWithoutBackend(t *testing.T) {
 			t.Fatal("a slot of this process's own can be lost")
 		}
 		p.Release()
-		if !slices.Equal(reasons, []toolqueue.Reason{toolqueue.ReasonAway}) {
+		if !slices.Equal(reasons, []toolqueue.Reason{toolqueue.ReasonUnavailable}) {
 			t.Fatal(reasons)
 		}
 		if all := q.All(1); len(all) != 2 || !all[0].Shared || all[1].Shared {

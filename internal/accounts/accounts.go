@@ -115,7 +115,7 @@ func (b *Book) Hear(agent string, n News, now time.Time) (ev signalbox.AccountEv
 	was, known := b.answered[agent]
 	b.answered[agent] = n.AnsweredAt
 	a, stored := b.accounts[n.Name]
-	ev = signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: n.Name, Now: now, Of: n.Kind, Login: n.Login, Windows: n.Windows}
+	ev = signalbox.AccountEvent{Kind: signalbox.AccountReported, Account: n.Name, Now: now, Of: n.Kind, Login: n.Login, Windows: n.Windows}
 	switch {
 	case !stored:
 		return ev, true

@@ -277,7 +277,7 @@ func (d *director) finish(t signalbox.Task) {
 	case "timeout":
 		d.end(t, signalbox.ReasonRunTimeout, "ran longer than its timeout", "")
 	case "limit":
-		d.HearAccount(t.Agent, nil)
+		d.ReportAccount(t.Agent, nil)
 		d.Park(t, time.Hour)
 	case "cancelled":
 		t, err := d.Engine.Cancel(ctx, t.ID, "somebody")

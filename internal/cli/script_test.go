@@ -174,7 +174,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 			name, percent, _ := strings.Cut(arg, "=")
 			windows = append(windows, signalbox.AccountWindow{Name: name, UsedPercent: float64(number(percent))})
 		}
-		d.HearAccount(args[1], windows)
+		d.ReportAccount(args[1], windows)
 	case "park": // N SECONDS: the task meets the limit of its account, which resets after that time
 		d.Park(d.work(number(args[1])), time.Duration(number(args[2]))*time.Second)
 	case "gates": // resumes the parked tasks whose gates are open

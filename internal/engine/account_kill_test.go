@@ -38,7 +38,7 @@ func TestAccountStoredButNotTold(t *testing.T) {
 		n.must(n.OpenGates(t.Context()))
 		return n
 	}
-	change(signalbox.AccountShut)
+	change(signalbox.AccountClosedByPerson)
 	n := next()
 	if got, found, err := n.Claim(t.Context(), a, 0); err != nil || found || !got.Held {
 		t.Errorf("closed: %+v, %t (%v)", got.Task, found, err)

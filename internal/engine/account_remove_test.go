@@ -27,17 +27,17 @@ func TestUnusedAccountsAreForgotten(t *testing.T) {
 		return list
 	}
 	b.see(engine.LiveAgent{Agent: signalbox.Agent{Name: "gone", Kind: "demo", Slots: 1, Account: "spent"}})
-	told("spent", signalbox.AccountHeard)
-	told("closed", signalbox.AccountShut)
-	told("old", signalbox.AccountHeard, signalbox.AccountWindow{Name: "five_hour"})
-	told("opened", signalbox.AccountShut)
+	told("spent", signalbox.AccountReported)
+	told("closed", signalbox.AccountClosedByPerson)
+	told("old", signalbox.AccountReported, signalbox.AccountWindow{Name: "five_hour"})
+	told("opened", signalbox.AccountClosedByPerson)
 	told("opened", signalbox.AccountOpened)
 	b.pass(29 * 24 * time.Hour)
 	b.must(b.PruneAccounts(t.Context()))
 	if got := len(names()); got != 4 {
 		t.Errorf("after 29 days: %v", names())
 	}
-	told("late", signalbox.AccountHeard, signalbox.AccountWindow{Name: "five_hour"})
+	told("late", signalbox.AccountReported, signalbox.AccountWindow{Name: "five_hour"})
 	b.pass(25 * time.Hour)
 	b.must(b.PruneAccounts(t.Context()))
 	if got := names(); len(got) != 3 || got[0] != "closed" || got[1] != "late" || got[2] != "spent" {

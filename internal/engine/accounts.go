@@ -35,8 +35,8 @@ func (e *Engine) meet(t *signalbox.Task, o Outcome) (*signalbox.Parking, *signal
 	return park, closed
 }
 
-// HearAccount records what an agent reports about its account.
-func (e *Engine) HearAccount(ctx context.Context, agent string, n accounts.News) error {
+// ReportAccount records what an agent reports about its account.
+func (e *Engine) ReportAccount(ctx context.Context, agent string, n accounts.News) error {
 	if ev, ok := e.accounts.Hear(agent, n, e.Now()); ok {
 		_, err := e.ChangeAccount(ctx, ev)
 		return err

@@ -279,7 +279,7 @@ func TestETA(t *testing.T) {
 	}
 	a.Account = "team"
 	b.see(engine.LiveAgent{Agent: a, Up: true})
-	for kind, there := range map[signalbox.AccountEventKind]bool{signalbox.AccountShut: false, signalbox.AccountOpened: true} {
+	for kind, there := range map[signalbox.AccountEventKind]bool{signalbox.AccountClosedByPerson: false, signalbox.AccountOpened: true} {
 		if _, err := b.ChangeAccount(t.Context(), signalbox.AccountEvent{Kind: kind, Account: "team"}); err != nil {
 			t.Fatal(err)
 		}

@@ -67,8 +67,8 @@ func limitOf(s *api.AgentTaskStatus, now time.Time) *accounts.Limit {
 	}
 }
 
-// HearAccount records what an agent reports about its account. It is stored soon. Mu is held.
-func (b *Registry[A, R]) HearAccount(a A, told *api.AgentAccount) {
+// ReportAccount records what an agent reports about its account. It is stored soon. Mu is held.
+func (b *Registry[A, R]) ReportAccount(a A, told *api.AgentAccount) {
 	l := a.Base()
 	n := AccountNews(l.Row.Kind, told, b.Engine.Now())
 	if n.Name == "" {
@@ -89,7 +89,7 @@ func (b *Registry[A, R]) storeAccounts(ctx context.Context) error {
 	b.news = map[string]accounts.News{}
 	b.Mu.Unlock()
 	for _, agent := range slices.Sorted(maps.Keys(news)) {
-		if err := b.Engine.HearAccount(ctx, agent, news[agent]); err != nil {
+		if err := b.Engine.ReportAccount(ctx, agent, news[agent]); err != nil {
 			return err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// HearSpent records what a run has used so far, as its agent reports it. Mu is held.
-func (b *Registry[A, R]) HearSpent(r *Run, usage *api.TokenUsage, usd float64) {
+// ReportUsage records what a run has used so far, as its agent reports it. Mu is held.
+func (b *Registry[A, R]) ReportUsage(r *Run, usage *api.TokenUsage, usd float64) {
 	told := signalbox.Result{CostUSD: usd}
 	if usage != nil {
 		told.InputTokens, told.OutputTokens = usage.Input, usage.Output

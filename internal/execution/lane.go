@@ -38,8 +38,8 @@ type Lane[R Follower] struct {
 	reported     visibleState
 }
 
-// HearFolder records where the agent's runs work, as it reports.
-func (l *Lane[R]) HearFolder(dir, workspace, id string) {
+// ReportFolder records where the agent's runs work, as it reports.
+func (l *Lane[R]) ReportFolder(dir, workspace, id string) {
 	l.Row.Folder, l.Row.Workplace = "", signalbox.WorkplaceFolder
 	if folderID.MatchString(id) {
 		l.Row.Folder = id
@@ -52,8 +52,8 @@ func (l *Lane[R]) HearFolder(dir, workspace, id string) {
 	}
 }
 
-// HearFull records why the agent takes no tasks, as it reports; "" if it takes some.
-func (l *Lane[R]) HearFull(why string) { l.Full = SanitizeText(why) }
+// ReportFull records why the agent takes no tasks, as it reports; "" if it takes some.
+func (l *Lane[R]) ReportFull(why string) { l.Full = SanitizeText(why) }
 
 var folderID = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 

@@ -87,7 +87,7 @@ func (g *Gateway) notAcquired(caller context.Context, u *inFlightCall, err error
 		code = signalbox.CodeToolQueueOut
 	case errors.Is(err, toolqueue.ErrUnknown):
 		code = signalbox.CodeToolFailed
-	case errors.Is(err, toolqueue.ErrAway):
+	case errors.Is(err, toolqueue.ErrUnavailable):
 		code, why = signalbox.CodeStoreFailed, errors.Unwrap(err)
 	default:
 		return err // the caller's context error, with how long the call waited

@@ -65,7 +65,7 @@ func (h *accountHandlers) close(w http.ResponseWriter, r *http.Request) error {
 	if err := httpio.Decode(w, r, &req, true); err != nil {
 		return err
 	}
-	ev := signalbox.AccountEvent{Kind: signalbox.AccountShut, Reason: req.Reason}
+	ev := signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Reason: req.Reason}
 	if req.Until != nil {
 		ev.Until = req.Until.UTC()
 	}

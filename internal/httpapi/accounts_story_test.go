@@ -11,7 +11,7 @@ import (
 // and leaves neither agents nor waiting tasks.
 func (s *session) accountStory() {
 	s.AddAgent("claude-1", 1)
-	a := s.HearAccount("claude-1", []signalbox.AccountWindow{
+	a := s.ReportAccount("claude-1", []signalbox.AccountWindow{
 		{Name: "five_hour", UsedPercent: 97.5, ResetsAt: s.clock.Now().Add(40 * time.Minute)},
 		{Name: "seven_day", UsedPercent: 31},
 	})

@@ -18,7 +18,7 @@ func parked(t *testing.T, change ...func(*apitest.Options)) (b *apitest.Fixture,
 	t.Helper()
 	b = apitest.New(t, change...)
 	b.AddAgent("coder", 1)
-	a := b.HearAccount("coder", nil)
+	a := b.ReportAccount("coder", nil)
 	id = b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
 	behind = b.Submit(`{"prompt":"later","agent":"coder"}`).QueueID
 	b.Park(b.Run(a), time.Hour)
@@ -183,7 +183,7 @@ func TestWhoOpensAccounts(t *testing.T) {
 	if all.Accounts == nil || len(all.Accounts) != 0 {
 		t.Errorf("%+v", all)
 	}
-	b.HearAccount("other", nil)
+	b.ReportAccount("other", nil)
 	b.Do("GET", "/api/accounts", "", show["limited"]...).Want(t, 200, &all)
 	if len(all.Accounts) != 1 || all.Accounts[0].Name != "other" {
 		t.Errorf("%+v", all)

@@ -20,7 +20,7 @@ func TestChatStreamAtALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
 		b.AddChatAgent("coder", 1)
-		a := b.HearAccount("coder", nil)
+		a := b.ReportAccount("coder", nil)
 		s := b.Start("POST", chatPath, `{"message":"one"}`, asStream)
 		synctest.Wait()
 		one := b.Accept(a)

@@ -111,7 +111,7 @@ func TestDoctorOfAccounts(t *testing.T) {
 	clock := &apitest.Clock{}
 	b, _, _ := parked(t, apitest.WithClock(clock))
 	b.AddAgent("other", 1)
-	b.HearAccount("other", nil)
+	b.ReportAccount("other", nil)
 	event := func(ev signalbox.AccountEvent) {
 		t.Helper()
 		ev.Account = "coder"
@@ -129,7 +129,7 @@ func TestDoctorOfAccounts(t *testing.T) {
 	has(t, doctorFindings(b), "ok accounts: account coder is being tried: one task goes first; tasks that wait for it: 2")
 	event(signalbox.AccountEvent{Kind: signalbox.AccountRefused, Reason: "401 invalid key"})
 	has(t, doctorFindings(b), "fail accounts: account coder is signed out: a person must log in (401 invalid key); tasks that wait for it: 2")
-	event(signalbox.AccountEvent{Kind: signalbox.AccountShut, Source: "ann"})
+	event(signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Source: "ann"})
 	has(t, doctorFindings(b), "warn accounts: account coder is closed until someone opens it")
 	event(signalbox.AccountEvent{Kind: signalbox.AccountOpened, Source: "ann"})
 	has(t, doctorFindings(b), "ok accounts: 2 open: coder, other")

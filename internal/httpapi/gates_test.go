@@ -96,7 +96,7 @@ func TestGatesOfAllKinds(t *testing.T) {
 	b.AddAgent("sick", 1)
 	closeAgent(b, "sick")
 	b.AddAgent("lost", 1)
-	b.HearAccount("lost", nil)
+	b.ReportAccount("lost", nil)
 	if _, err := b.Engine.ChangeAccount(t.Context(), signalbox.AccountEvent{Kind: signalbox.AccountRefused, Account: "lost", Reason: "expired", Source: "event"}); err != nil {
 		t.Fatal(err)
 	}

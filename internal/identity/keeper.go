@@ -35,7 +35,7 @@ type Options struct {
 	Log    *slog.Logger
 	Cost   Cost // cost of a password hash
 	// Shared says that other directors change the store too: their changes are
-	// seen within UnseenFor, and the store is read before an unknown token is
+	// seen within MaxStaleness, and the store is read before an unknown token is
 	// refused.
 	Shared bool
 }

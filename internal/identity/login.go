@@ -121,15 +121,15 @@ func (k *Keeper) storeLogin(ctx context.Context, t signalbox.Token, check func(v
 // bothHalves is the secret of a login.
 func bothHalves(cookie, key string) string { return cookie + "." + key }
 
-// FreshFor is how long after its start a login may change tokens and users.
-const FreshFor = 10 * time.Minute
+// ReauthWithin is how long after its start a login may change tokens and users.
+const ReauthWithin = 10 * time.Minute
 
 // Fresh reports whether a caller may change tokens and users. A login may do so only for
-// FreshFor, so that an unattended browser or a stolen login cannot create rights that
+// ReauthWithin, so that an unattended browser or a stolen login cannot create rights that
 // outlive it.
 func (k *Keeper) Fresh(who signalbox.Principal) bool {
 	t, ok := k.Token(who.TokenID)
-	return !ok || !t.Login || k.now().Sub(t.CreatedAt) < FreshFor
+	return !ok || !t.Login || k.now().Sub(t.CreatedAt) < ReauthWithin
 }
 
 // later returns the later of two times. It keeps a token from being older than its user,

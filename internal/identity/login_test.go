@@ -220,7 +220,7 @@ func TestALoginChangesRightsOnlyWhenItIsFresh(t *testing.T) {
 	h := withAnna(t)
 	who := h.login("anna", right).Who
 	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
-	h.now = h.now.Add(identity.FreshFor - time.Second)
+	h.now = h.now.Add(identity.ReauthWithin - time.Second)
 	if !h.Fresh(who) {
 		t.Error("the password is asked for again at once")
 	}

@@ -11,11 +11,11 @@ import (
 const (
 	// RefreshEvery is the maximum age of the view before it is read again.
 	RefreshEvery = 5 * time.Second
-	// sharedRefresh is the same if other directors make changes. UnseenFor is how long
+	// sharedRefresh is the same if other directors make changes. MaxStaleness is how long
 	// their changes may go unseen: if the view is older, a request waits until it
 	// is read again.
 	sharedRefresh = 750 * time.Millisecond
-	UnseenFor     = 1500 * time.Millisecond
+	MaxStaleness  = 1500 * time.Millisecond
 	// refreshTimeout limits a read, and how long a request waits for one.
 	refreshTimeout = 2 * time.Second
 )
@@ -80,7 +80,7 @@ func (k *Keeper) current() *view {
 		return k.seen.Load()
 	}
 	if !k.change.try() {
-		if !k.opts.Shared || k.age() < UnseenFor || !k.change.within(refreshTimeout) {
+		if !k.opts.Shared || k.age() < MaxStaleness || !k.change.within(refreshTimeout) {
 			return k.seen.Load()
 		}
 		if k.age() < k.Every() || k.idle() < k.Every() { // the previous holder has read it

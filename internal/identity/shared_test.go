@@ -14,7 +14,7 @@ import (
 func shared(o *identity.Options) { o.Shared, o.Static = true, "static-token" }
 
 // With two directors that share a store, a token made at one is valid at the other at once,
-// and a revoked token is refused there within identity.UnseenFor.
+// and a revoked token is refused there within identity.MaxStaleness.
 func TestSharedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alfa := newRig(t, shared)
@@ -34,7 +34,7 @@ func TestSharedTokens(t *testing.T) {
 			for err = nil; err == nil; _, err = bravo.FromToken(secret) {
 				time.Sleep(10 * time.Millisecond)
 			}
-			if took := time.Since(begin); took > identity.UnseenFor {
+			if took := time.Since(begin); took > identity.MaxStaleness {
 				t.Errorf("refused after %s", took)
 			}
 		}
@@ -84,7 +84,7 @@ func TestSharedWithoutTheStore(t *testing.T) {
 		h.rows.fail = errors.New("connection refused")
 		h.rows.mu.Unlock()
 		for range 3 {
-			time.Sleep(identity.UnseenFor)
+			time.Sleep(identity.MaxStaleness)
 			if _, err := h.FromToken(secret); err != nil {
 				t.Error(err)
 			}
@@ -137,7 +137,7 @@ func TestSharedAStoreThatHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.rows.slow(time.Hour)
-		time.Sleep(identity.UnseenFor)
+		time.Sleep(identity.MaxStaleness)
 		var asking sync.WaitGroup
 		for range 100 {
 			asking.Go(func() {

@@ -80,7 +80,7 @@ func (d *Driver) step(ctx context.Context, t *signalbox.Task) error {
 	switch l := t.Landing; {
 	case l.State == signalbox.LandingQueued && !l.NotBefore.After(d.engine.Now()):
 		return d.submit(ctx, t)
-	case l.State == signalbox.LandingGoing:
+	case l.State == signalbox.LandingActive:
 		return d.follow(ctx, t)
 	case l.State == signalbox.LandingReturned && l.Turn == "":
 		return d.giveBack(ctx, t)
@@ -208,7 +208,7 @@ func branchOf(t *signalbox.Task, agent engine.LiveAgent) string {
 func (d *Driver) Places(open []signalbox.Task) map[string]int {
 	places, before := map[string]int{}, map[string]int{}
 	going := slices.DeleteFunc(slices.Clone(open), func(t signalbox.Task) bool {
-		return t.Landing.State != signalbox.LandingGoing && t.Landing.State != signalbox.LandingQueued
+		return t.Landing.State != signalbox.LandingActive && t.Landing.State != signalbox.LandingQueued
 	})
 	slices.SortFunc(going, func(a, b signalbox.Task) int {
 		// By name, "landing" sorts before "queued".
@@ -321,7 +321,7 @@ func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
 	if err != nil {
 		return err
 	}
-	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingTurned, Task: got.Task.ID})
+	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingFixSubmitted, Task: got.Task.ID})
 }
 
 func prompt(l *signalbox.Landing, detail string) string {
@@ -339,7 +339,7 @@ func (d *Driver) followTurn(ctx context.Context, t *signalbox.Task) error {
 	case err != nil || !turn.State.Terminal():
 		return err
 	case turn.State == signalbox.Completed:
-		ev.Kind = signalbox.LandingMended
+		ev.Kind = signalbox.LandingFixed
 	default:
 		ev.Text = fmt.Sprintf("%s; the turn that was to mend it is %s: %s", t.Landing.Text, turn.State, turn.Message)
 	}
@@ -397,7 +397,7 @@ func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error
 		switch {
 		case l == nil:
 			return t, signalbox.Errorf(signalbox.CodeConflict, "task %s has no landing", id)
-		case l.State == signalbox.LandingGoing:
+		case l.State == signalbox.LandingActive:
 			if err := d.cancel(ctx, l.LandTask, by); err != nil {
 				return t, err
 			}

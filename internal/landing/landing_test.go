@@ -259,7 +259,7 @@ func TestALandingTaskThatIsCancelledDropsTheLanding(t *testing.T) {
 	f := newFixture(t, nil)
 	id := f.work(&signalbox.LandWish{Onto: "main"}).ID
 	f.step()
-	_, err := f.Cancel(t.Context(), f.is(id, signalbox.LandingGoing).LandTask, "me")
+	_, err := f.Cancel(t.Context(), f.is(id, signalbox.LandingActive).LandTask, "me")
 	f.must(err)
 	f.step()
 	f.is(id, signalbox.LandingDropped)

@@ -21,7 +21,7 @@ func parked(t *testing.T) (*engine.Engine, *telemetry.Metrics, signalbox.Agent, 
 	e.SetLive(fleet{a})
 	m := telemetry.NewMetrics(e)
 	news := accounts.News{Name: a.Account, Kind: "claude", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 99.5}, {Name: "five_hour"}}}
-	if err := e.HearAccount(t.Context(), a.Name, news); err != nil {
+	if err := e.ReportAccount(t.Context(), a.Name, news); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -91,7 +91,7 @@ func TestMetricsOfManyAccounts(t *testing.T) {
 	e, _, _ := newEngine(t)
 	m := telemetry.NewMetrics(e)
 	for i := range 120 {
-		kind := signalbox.AccountHeard
+		kind := signalbox.AccountReported
 		if i == 119 {
 			kind = signalbox.AccountRefused
 		}

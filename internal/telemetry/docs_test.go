@@ -74,10 +74,10 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 	}
 	e.SetLive(fleet{a})
 	e.AddLive(executors{})
-	if _, err := e.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "claude-2"}); err != nil {
+	if _, err := e.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "claude-2"}); err != nil {
 		return err
 	}
-	if err := e.HearAccount(ctx, "coder", accounts.News{Name: "claude-1", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 40}}}); err != nil {
+	if err := e.ReportAccount(ctx, "coder", accounts.News{Name: "claude-1", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 40}}}); err != nil {
 		return err
 	}
 	for range 3 { // the last one finds no room

@@ -194,7 +194,7 @@ func (t *ToolMetrics) Watch(queues *toolqueue.Queues) {
 			t.refusals.WithLabelValues(s.Name, string(r))
 		}
 		if s.Shared {
-			t.refusals.WithLabelValues(s.Name, string(toolqueue.ReasonAway))
+			t.refusals.WithLabelValues(s.Name, string(toolqueue.ReasonUnavailable))
 		}
 	}
 	t.gauges.queues.Store(queues)

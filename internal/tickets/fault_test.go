@@ -81,16 +81,16 @@ func TestCallsAreRefusedWhereTheStoreIsOutOfReach(t *testing.T) {
 		began := time.Now()
 		_, err := a.Acquire(context.Background(), "q", Tool("new"))
 		var e *toolqueue.Error
-		if !errors.As(err, &e) || e.Reason != toolqueue.ReasonAway || !errors.Is(err, toolqueue.ErrAway) || !errors.Is(err, errCut) {
+		if !errors.As(err, &e) || e.Reason != toolqueue.ReasonUnavailable || !errors.Is(err, toolqueue.ErrUnavailable) || !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
-		if err := waits.End(); !errors.Is(err, toolqueue.ErrAway) {
+		if err := waits.End(); !errors.Is(err, toolqueue.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != lease*4/5 {
 			t.Fatalf("refused after %s", took)
 		}
-		if _, err := a.AcquireWithin(context.Background(), "q", Tool("impatient"), time.Second); !errors.Is(err, toolqueue.ErrAway) {
+		if _, err := a.AcquireWithin(context.Background(), "q", Tool("impatient"), time.Second); !errors.Is(err, toolqueue.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		a.wire.mend()

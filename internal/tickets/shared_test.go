@@ -75,7 +75,7 @@ func TestASlotGivenBackElsewhereIsSeenInTime(t *testing.T) {
 				synctest.Wait()
 				bound := 250 * time.Millisecond
 				if stir {
-					b.Stir()
+					b.Notify()
 					bound = 80 * time.Millisecond
 				}
 				c.Has().Release()
@@ -288,14 +288,14 @@ func TestAProcessThatEndsGivesEverythingBack(t *testing.T) {
 		if err := a.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if err := waits.End(); !errors.Is(err, toolqueue.ErrAway) {
+		if err := waits.End(); !errors.Is(err, toolqueue.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		if !lost(held) {
 			t.Fatal("a call that is still under way was not told")
 		}
 		b.counts(t, 0, 0)
-		if _, err := a.Acquire(context.Background(), "q", Tool("four")); !errors.Is(err, toolqueue.ErrAway) {
+		if _, err := a.Acquire(context.Background(), "q", Tool("four")); !errors.Is(err, toolqueue.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		held.Release()

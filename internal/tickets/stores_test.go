@@ -76,7 +76,7 @@ func (p *process) listen(t *testing.T, s store.Store) {
 		for {
 			select {
 			case <-shared.Changed():
-				p.Stir()
+				p.Notify()
 			case <-stop:
 				return
 			}

@@ -45,10 +45,10 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 func (l *Lanes) hear(a *lane, c *api.PullClaim) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	a.HearFolder(c.WorkDir, c.Workspace, c.FolderID)
-	a.HearFull(c.Full)
+	a.ReportFolder(c.WorkDir, c.Workspace, c.FolderID)
+	a.ReportFull(c.Full)
 	l.Update(a)
-	l.HearAccount(a, c.Account)
+	l.ReportAccount(a, c.Account)
 }
 
 // heldWait bounds the wait of an agent whose slots are in use by foreign work.

@@ -131,9 +131,9 @@ func (h *runReport) report(ctx context.Context, rep *api.PullReport) (api.PullRe
 	}
 	h.l.Mu.Lock()
 	h.run.SetNote(rep.Note)
-	h.l.HearSpent(&h.run.Run, rep.TokenUsage, rep.CostUSD)
+	h.l.ReportUsage(&h.run.Run, rep.TokenUsage, rep.CostUSD)
 	if rep.Account != nil && !h.run.Isolated {
-		h.l.HearAccount(h.lane, rep.Account)
+		h.l.ReportAccount(h.lane, rep.Account)
 	}
 	h.l.Update(h.lane)
 	h.l.Mu.Unlock()

@@ -36,7 +36,7 @@ func (d *Dispatcher) applyStatus(l *lane, s api.AgentStatus) {
 	defer d.Mu.Unlock()
 	slots, isolated := l.Row.Slots, l.Isolated
 	l.applyStatus(s)
-	d.HearAccount(l, s.Account)
+	d.ReportAccount(l, s.Account)
 	l.recordTasks(currentTasks(&s), d.opts.Monotonic(), wall)
 	d.Update(l)
 	if l.Row.Slots > slots || l.Isolated > isolated { // tasks may be waiting for them
@@ -91,11 +91,11 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
-	d.HearAccount(l, beat.Account)
+	d.ReportAccount(l, beat.Account)
 	l.recordTasks(beat.CurrentTasks, d.opts.Monotonic(), wall)
 	l.markHeard(d.opts.Monotonic())
 	wasHeld := l.Withheld() != ""
-	l.HearFull(beat.Full)
+	l.ReportFull(beat.Full)
 	if l.ours() {
 		l.updateAvailability(d.ID)
 	}

@@ -147,8 +147,8 @@ func (l *lane) applyStatus(s api.AgentStatus) {
 	if s.Slots > 0 {
 		l.Row.Slots = s.Slots
 	}
-	l.HearFolder(s.WorkDir, s.Workspace, s.FolderID)
-	l.HearFull(s.Full)
+	l.ReportFolder(s.WorkDir, s.Workspace, s.FolderID)
+	l.ReportFull(s.Full)
 }
 
 // knownKind returns the kind of the row or, if that is unknown, the one that the agent

@@ -223,7 +223,7 @@ func TestAPersonClosesAnAccount(t *testing.T) {
 	h.untilTold("a")
 	first := h.submit(engine.NewTask{Agent: "a"})
 	a.AwaitStart(1)
-	h.change(signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "shared", Source: "tester", Reason: "the release"})
+	h.change(signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "shared", Source: "tester", Reason: "the release"})
 	a.ProviderAnswers()
 	second := h.submit(engine.NewTask{Agent: "a"})
 	a.Finish(a.AwaitStart(1).TaskID, End{})

@@ -119,16 +119,16 @@ func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool
 	r.Heard = now
 	if o != nil {
 		r.SetNote(o.Note)
-		d.HearSpent(&r.Run, o.TokenUsage, o.CostUSD)
+		d.ReportUsage(&r.Run, o.TokenUsage, o.CostUSD)
 	}
 	if s != nil && !execution.Ended(s.State) {
-		d.HearSpent(&r.Run, s.TokenUsage, s.CostUSD)
+		d.ReportUsage(&r.Run, s.TokenUsage, s.CostUSD)
 	}
 	if news {
 		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
 	}
 	if !r.Isolated {
-		d.HearAccount(r.lane, accountIn(o, s))
+		d.ReportAccount(r.lane, accountIn(o, s))
 	}
 	if s != nil && s.StartedAt != nil {
 		r.recordProgress(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)

@@ -204,12 +204,12 @@ func (h *Logins) Logout(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Fresh wraps a handler that changes rights: it refuses logins that are older than
-// identity.FreshFor.
+// identity.ReauthWithin.
 func (h *Logins) Fresh(handle httpio.Handler) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if !h.id.Fresh(CallerOf(r).Who) {
 			return httpio.Refuse(signalbox.CodeForbidden, "log in again at /login, with the password or with a link of signalbox login-link; or use a token",
-				"a login changes tokens and users only within %d minutes of its password", identity.FreshFor/time.Minute)
+				"a login changes tokens and users only within %d minutes of its password", identity.ReauthWithin/time.Minute)
 		}
 		return handle(w, r)
 	}

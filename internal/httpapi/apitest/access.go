@@ -26,7 +26,7 @@ func NewWithUsers(t *testing.T) (*Fixture, map[string][]Edit) {
 	b.Server.Stop() // streams end after their first events
 	b.AddAgent("coder", 1)
 	b.AddAgent("other", 1)
-	b.HearAccount("coder", nil)
+	b.ReportAccount("coder", nil)
 	b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, Bearer(Secret)).Want(t, http.StatusCreated, nil)
 	CreateToolTask(b, `{}`, Bearer(Secret))
 	if err := b.Store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk-1", Agent: "coder", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}); err != nil {

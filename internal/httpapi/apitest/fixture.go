@@ -174,9 +174,9 @@ func (b *Fixture) AddAgent(name string, slots int) signalbox.Agent {
 	return a
 }
 
-// HearAccount makes an agent that is up use the account with its name, as if the agent had
+// ReportAccount makes an agent that is up use the account with its name, as if the agent had
 // reported it.
-func (b *Fixture) HearAccount(agent string, windows []signalbox.AccountWindow) signalbox.Agent {
+func (b *Fixture) ReportAccount(agent string, windows []signalbox.AccountWindow) signalbox.Agent {
 	b.T.Helper()
 	a, known := b.Live.LiveAgent(agent)
 	if !known {
@@ -184,7 +184,7 @@ func (b *Fixture) HearAccount(agent string, windows []signalbox.AccountWindow) s
 	}
 	a.Account = agent
 	b.Live.Set(a)
-	if err := b.Engine.HearAccount(b.T.Context(), agent, accounts.News{Name: a.Account, Kind: a.Kind, Login: "ann@example.com", Windows: windows}); err != nil {
+	if err := b.Engine.ReportAccount(b.T.Context(), agent, accounts.News{Name: a.Account, Kind: a.Kind, Login: "ann@example.com", Windows: windows}); err != nil {
 		b.T.Fatal(err)
 	}
 	return a.Agent

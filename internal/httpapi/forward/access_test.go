@@ -61,7 +61,7 @@ func TestARevocationIsSeenByADirectorThatWasIdle(t *testing.T) {
 	if _, err := alfa.Identity.RevokeToken(t.Context(), known.ID); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(identity.UnseenFor)
+	time.Sleep(identity.MaxStaleness)
 	answers := make(chan int, 20)
 	for range cap(answers) { // concurrently: one reads the store, and the others wait for it
 		go func() { answers <- bravo.Do("GET", "/status", "", apitest.Bearer(token)).StatusCode }()

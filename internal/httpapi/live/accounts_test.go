@@ -20,7 +20,7 @@ func TestLiveOfAnAccountThatMeetsItsLimit(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
 	b.AddAgent("claude", 1)
-	a := b.HearAccount("claude", []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 97.5, ResetsAt: c.Now().Add(40 * time.Minute)}})
+	a := b.ReportAccount("claude", []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 97.5, ResetsAt: c.Now().Add(40 * time.Minute)}})
 	s := watchLive(b)
 	s.read()
 	if got := s.accounts["claude"]; got.State != "open" || len(got.Windows) != 1 || got.Windows[0].UsedPercent != 97.5 || !slices.Equal(got.Agents, []string{"claude"}) {
@@ -55,7 +55,7 @@ func TestLiveOfAnAccountThatMeetsItsLimit(t *testing.T) {
 
 	// A person closes it for longer: the waiting tasks show that.
 	longer := c.Now().Add(3 * time.Hour)
-	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "claude", Until: longer, Reason: "a release", Source: "ann"})
+	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "claude", Until: longer, Reason: "a release", Source: "ann"})
 	want := "closed until " + longer.UTC().Format(time.RFC3339) + " (a release)"
 	s.until("the lines say so", func() bool {
 		own, work := s.agents["claude"].Line, s.queues["work"].Line
@@ -93,8 +93,8 @@ func setAccount(b *apitest.Fixture, ev signalbox.AccountEvent) {
 func TestHealthOfAccounts(t *testing.T) {
 	b := apitest.New(t).Serve()
 	b.AddAgent("claude", 1)
-	a := b.HearAccount("claude", nil)
-	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "claude", Reason: "a release", Source: "ann"})
+	a := b.ReportAccount("claude", nil)
+	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "claude", Reason: "a release", Source: "ann"})
 	wantNote(b, "account_closed", "Account claude", "is closed until someone opens it (a release)", "signalbox accounts open claude")
 	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: "claude", Source: "ann"})
 	wantHealthy(b)
@@ -113,7 +113,7 @@ func TestParkedTasksDoNotCountAsUnserved(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
 	b.AddAgent("claude", 1)
-	a := b.HearAccount("claude", nil)
+	a := b.ReportAccount("claude", nil)
 	b.Submit(`{"prompt":"p"}`)
 	task := b.Claim(a)
 	_, err := b.Engine.Finish(t.Context(), task, engine.Outcome{
@@ -140,11 +140,11 @@ func TestAccountsThatACallerSees(t *testing.T) {
 	b := apitest.New(t)
 	for _, name := range []string{"ant", "coder", "cat"} {
 		b.AddAgent(name, 1)
-		b.HearAccount(name, nil)
+		b.ReportAccount(name, nil)
 	}
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Account = "ant" })
-	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "cat", Source: "ann"})
-	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "ant", Source: "ann"})
+	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "cat", Source: "ann"})
+	setAccount(b, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "ant", Source: "ann"})
 	b.RefreshLive()
 	b.HTTP = httptest.NewServer(liveAs(b, apitest.LimitedUser))
 	t.Cleanup(b.HTTP.Close)

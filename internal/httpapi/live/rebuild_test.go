@@ -204,13 +204,13 @@ func (h *history) useAccounts(agent string) {
 			changeAgent(h.Fixture, agent, func(a *engine.LiveAgent) { a.Account = name })
 		}
 		windows := []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: float64(h.random.IntN(100))}}
-		if err := h.Engine.HearAccount(ctx, agent, accounts.News{Name: name, Windows: windows, AnsweredAt: h.Now()}); err != nil {
+		if err := h.Engine.ReportAccount(ctx, agent, accounts.News{Name: name, Windows: windows, AnsweredAt: h.Now()}); err != nil {
 			h.T.Fatal(err)
 		}
 	case 1:
 		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: name, Source: "ann"}) // the account may be unknown
 	case 2:
-		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: name, Source: "ann", Until: pick(h, time.Time{}, h.Now().Add(time.Minute))})
+		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: name, Source: "ann", Until: pick(h, time.Time{}, h.Now().Add(time.Minute))})
 	}
 }
 

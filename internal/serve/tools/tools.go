@@ -194,7 +194,7 @@ func (t *Tools) Start(ctx context.Context) error {
 
 // Wake makes the waiting calls of shared tool queues check at once whether another director
 // has freed a slot. It does not block.
-func (t *Tools) Wake() { t.queues.Stir() }
+func (t *Tools) Wake() { t.queues.Notify() }
 
 // releaseTimeout limits the wait for the store to record that slots of shared tool queues
 // are free.

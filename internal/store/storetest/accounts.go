@@ -124,7 +124,7 @@ func accountRemoved(b *fixture) {
 }
 
 func accountNotRemoved(b *fixture) {
-	seen, _ := b.accountEvent(signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: "max"})
+	seen, _ := b.accountEvent(signalbox.AccountEvent{Kind: signalbox.AccountReported, Account: "max"})
 	b.limit("max", time.Hour)
 	b.removeAccount(seen, signalbox.CodeConflict)
 	closed := b.account("max")
@@ -164,11 +164,11 @@ func accountEntries(b *fixture) {
 		ev    signalbox.AccountEvent
 		entry string
 	}{
-		{signalbox.AccountEvent{Kind: signalbox.AccountHeard, Windows: windows}, ""},
+		{signalbox.AccountEvent{Kind: signalbox.AccountReported, Windows: windows}, ""},
 		{signalbox.AccountEvent{Kind: signalbox.AccountAnswered}, ""},
-		{signalbox.AccountEvent{Kind: signalbox.AccountShut, Source: "ann", Reason: "holidays"}, "account max is closed until someone opens it (holidays)"},
+		{signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Source: "ann", Reason: "holidays"}, "account max is closed until someone opens it (holidays)"},
 		{signalbox.AccountEvent{Kind: signalbox.AccountLimit, Until: b.now.Add(time.Hour)}, ""},
-		{signalbox.AccountEvent{Kind: signalbox.AccountHeard, Windows: windows}, ""},
+		{signalbox.AccountEvent{Kind: signalbox.AccountReported, Windows: windows}, ""},
 		{signalbox.AccountEvent{Kind: signalbox.AccountOpened, Source: "ann"}, "account max is open"},
 		{signalbox.AccountEvent{Kind: signalbox.AccountRefused, Source: "text"}, "account max is signed out: a person must log in"},
 		{signalbox.AccountEvent{Kind: signalbox.AccountRefused, Source: "text"}, ""},
@@ -313,7 +313,7 @@ func accountProbe(b *fixture) {
 	t := b.claimed(c)
 	b.same("goes first", b.account("max").Probe, signalbox.AccountProbe{Agent: "a", Slot: 2, Fence: t.Fence})
 	b.same("entries", kinds(b.journal()[before:]), []signalbox.EventKind{"claim"})
-	b.same("windows are told of it, too", b.told("max", signalbox.AccountHeard), signalbox.AccountTrying)
+	b.same("windows are told of it, too", b.told("max", signalbox.AccountReported), signalbox.AccountTrying)
 	b.same("goes first", b.account("max").Probe.Fence, t.Fence)
 }
 

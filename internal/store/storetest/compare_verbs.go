@@ -91,7 +91,7 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 func (p *pair) accountEvent(t *rapid.T) signalbox.AccountEvent {
 	ev := signalbox.AccountEvent{
 		Kind: pick(t, "account's event", signalbox.AccountLimit, signalbox.AccountRefused, signalbox.AccountDue, signalbox.AccountDue,
-			signalbox.AccountAnswered, signalbox.AccountOpened, signalbox.AccountShut, signalbox.AccountHeard),
+			signalbox.AccountAnswered, signalbox.AccountOpened, signalbox.AccountClosedByPerson, signalbox.AccountReported),
 		Account: pick(t, "account", "max", "max", "pro"), Now: p.now, Until: p.soon(t, "until"), Jitter: pick(t, "jitter", 0, time.Second),
 		Window: pick(t, "window", "", "five_hour"), Reason: pick(t, "why", "", "limit reached"), Source: pick(t, "source", "event", "me"),
 		Of: pick(t, "of", "", "claude"), Login: pick(t, "login", "", "ann"),

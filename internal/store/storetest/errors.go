@@ -25,7 +25,7 @@ func verbs(b *fixture) map[string]func(context.Context) error {
 	b.plan(aSchedule("old"), opened("o", start))
 	sub, cancel := b.submission(), b.change(t, signalbox.Event{Kind: signalbox.EventCancel})
 	offer, now, e := b.offer("a"), b.now, signalbox.Entry{At: b.now}
-	shut := signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "max", Now: b.now}
+	shut := signalbox.AccountEvent{Kind: signalbox.AccountClosedByPerson, Account: "max", Now: b.now}
 	tickets := b.step("q")
 	tickets.Enter = calls("q", "c1")
 	return map[string]func(context.Context) error{

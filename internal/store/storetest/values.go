@@ -235,7 +235,7 @@ func valuesNoAlias(b *fixture) {
 		*got.ExitCode, code = 99, 99
 	}
 	windows := []signalbox.AccountWindow{{Name: "five_hour"}}
-	told, err := b.ChangeAccount(b.ctx, signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: "max", Now: b.now, Windows: windows})
+	told, err := b.ChangeAccount(b.ctx, signalbox.AccountEvent{Kind: signalbox.AccountReported, Account: "max", Now: b.now, Windows: windows})
 	b.must(err)
 	windows[0].Name, told.Account.Windows[0].Name = "?", "?"
 	b.accounts()[0].Windows[0].Name = "?"

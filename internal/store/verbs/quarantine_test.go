@@ -150,7 +150,7 @@ func TestDamagedAccountIsOpen(t *testing.T) {
 	}
 	mustSubmit(t, first)
 	for _, name := range []string{"max", "pro"} {
-		change(first, name, signalbox.AccountShut)
+		change(first, name, signalbox.AccountClosedByPerson)
 	}
 	srv.damage(t, "account", "max")
 	var log logText
