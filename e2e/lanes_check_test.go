@@ -31,8 +31,8 @@ func (h *hammer) wantAllAnswered() {
 		}
 		listed[task.QueueID] = task
 	}
-	if len(h.chats) != h.hammering.chats || len(listed) != len(h.chats) {
-		h.t.Errorf("%d chats were to be had, %d were, %d are in the history", h.hammering.chats, len(h.chats), len(listed))
+	if len(h.chats) < h.hammering.chats || len(listed) != len(h.chats) {
+		h.t.Errorf("at least %d chats were to be had, %d were, %d are in the history", h.hammering.chats, len(h.chats), len(listed))
 	}
 	for _, c := range h.chats {
 		task, ok := listed[c.id]

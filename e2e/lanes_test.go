@@ -24,7 +24,7 @@ import (
 
 // hammering is the configuration of a run.
 type hammering struct {
-	chats   int
+	chats   int // at least: they go on until each of hammerFaults has happened
 	callers int
 	agents  []string // fenced, plain or daemon
 	length  time.Duration
@@ -43,6 +43,7 @@ type hammer struct {
 	j        *journal
 
 	ended   atomic.Int64
+	wrecked atomic.Bool   // each of hammerFaults has happened
 	over    chan struct{} // closed when every caller has its answers
 	refused sync.Map      // error that kept a chat from being stored → *atomic.Int64
 
@@ -107,7 +108,7 @@ func (h *hammer) run() map[string]int {
 	var callers sync.WaitGroup
 	for who := range h.callers {
 		callers.Go(func() {
-			for n := who; n < h.hammering.chats; n += h.callers {
+			for n := who; n < h.hammering.chats || !h.wrecked.Load() && !h.t.Failed(); n += h.callers {
 				h.chat(n)
 			}
 		})
@@ -145,6 +146,9 @@ func (h *hammer) wreck() map[string]int {
 		if h.fault(deck[0], h.lanes[h.rng.IntN(len(h.lanes))]) {
 			did[deck[0]]++
 			deck = deck[1:]
+			if len(deck) == 0 {
+				h.wrecked.Store(true)
+			}
 		}
 	}
 }
@@ -227,20 +231,14 @@ func (h *hammer) endings() map[string]int {
 // At most one execution at a time in each lane, whatever happens.
 func TestOneExecutionAtATime(t *testing.T) {
 	h := newHammer(t, hammering{
-		chats: soak.Pick(250, 10_000), callers: 50, pace: soak.Pick(12, 25),
+		chats: soak.Pick(250, 10_000), callers: 50, pace: soak.Pick(8, 25),
 		agents: []string{"fenced", "fenced", "fenced", "plain", "plain"}, length: 15 * time.Millisecond,
 	})
-	faults := h.run()
-	for _, what := range hammerFaults {
-		if faults[what] == 0 && !t.Failed() {
-			t.Errorf("no fault of the sort %q: %v", what, faults)
-		}
-	}
-	h.check(faults)
+	h.check(h.run())
 }
 
 // The same with the agent daemon.
 func TestOneExecutionAtATimeInTheDaemon(t *testing.T) {
-	h := newHammer(t, hammering{chats: soak.Pick(60, 2000), callers: 12, agents: []string{"daemon", "daemon", "daemon"}, length: 30 * time.Millisecond, pace: 12})
+	h := newHammer(t, hammering{chats: soak.Pick(60, 2000), callers: 12, agents: []string{"daemon", "daemon", "daemon"}, length: 30 * time.Millisecond, pace: 8})
 	h.check(h.run())
 }
