@@ -105,7 +105,8 @@ func (r *Repo) addWorktree(ctx context.Context, dir, branch string, args ...stri
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.git(ctx, "-c", "checkout.workers=0", "reset", "--hard", "--quiet", "--no-recurse-submodules")
+	// Unlike git reset, this does not lock the branch, whose lock would remain if it is killed.
+	_, err = w.git(ctx, "-c", "checkout.workers=0", "read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD")
 	return w, err
 }
 

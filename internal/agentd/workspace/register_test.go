@@ -82,6 +82,23 @@ func enteredInPart(t *testing.T, common string, sees []string) {
 	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
 }
 
+// The files of a worktree are written without a lock of its branch: a killed git would leave it,
+// or another git may hold it.
+func TestWorktreeIsFilledWithoutLockingItsBranch(t *testing.T) {
+	r := newRepository(t)
+	r.commit("first")
+	r.git("branch", "signalbox/a")
+	lock := filepath.Join(r.dir, ".git/refs/heads/signalbox/a.lock")
+	if err := os.WriteFile(lock, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "tree")
+	w := must[*Repo](t)(r.open().AddWorktree(t.Context(), dir, "signalbox/a", ""))
+	if out := must[string](t)(w.git(t.Context(), "status", "--porcelain", "--branch")); strings.TrimSpace(out) != "## signalbox/a" {
+		t.Errorf("it is on another branch, or its files are not there:\n%s", out)
+	}
+}
+
 // A git that outlives its agent keeps the list locked until it ends.
 func TestListOfWorktreesIsHeldByGit(t *testing.T) {
 	if runtime.GOOS == "windows" {
