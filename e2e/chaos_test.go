@@ -55,6 +55,7 @@ func stormy() (chaos.Options, time.Duration) {
 }
 
 func TestEveryNetworkIsBrokenPostgres(t *testing.T) {
+	soak.Only(t, "what two directors do when only PostgreSQL's connections break")
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	weather(t, server.Database(t))
 }

@@ -180,6 +180,9 @@ func TestABudgetOfATaskEndsItsRun(t *testing.T) {
 		{"codex", "--budget-tokens", "100000", api.Budget{Tokens: 100_000}, []string{"--pull"}},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
+			if c.kind == "claude" {
+				soak.Only(t, "a budget in dollars of an agent that a director calls")
+			}
 			b := newBox(t)
 			director := b.director()
 			d := b.client(director.url)

@@ -77,8 +77,9 @@ func (w *walled) held(name string, until *time.Time) string {
 // A login that expires in the middle of a run needs a user: everything waits, and
 // continues where it was once someone has logged in and opened the account.
 func TestALoginThatExpiresIsAGate(t *testing.T) {
-	w := newBox(t).wall("claude", limit{after: 3, length: time.Hour, refuse: expired})
-	w.submits(soak.Pick(3, 20))
+	agents := soak.Pick(1, wallAgents)
+	w := newBox(t).wall("claude", limit{agents: agents, after: agents, length: time.Hour, refuse: expired})
+	w.submits(soak.Pick(2, 20))
 	w.until("the account is signed out, and nothing in flight", func() bool {
 		a := w.account()
 		return a.State == "signed_out" && a.Parked > 0 && w.inFlight() == 0
@@ -96,7 +97,7 @@ func TestALoginThatExpiresIsAGate(t *testing.T) {
 	}
 	lifted := w.p.lift()
 	w.want(0, "accounts", "open", a.Name)
-	w.completes(expected{refused: 2 * wallAgents, first: wallAgents, opens: lifted})
+	w.completes(expected{refused: 2 * agents, first: agents, opens: lifted})
 }
 
 // An overloaded provider does not affect the account: a run that meets it waits a little

@@ -25,7 +25,7 @@ func Wait(t T, what string, met func() bool) {
 // Within is Wait with a given bound, for callers without a test: it reports
 // whether the condition was met.
 func Within(d time.Duration, met func() bool) bool {
-	const first, longest = time.Millisecond, 50 * time.Millisecond
+	const first, longest = time.Millisecond, 100 * time.Millisecond
 	for began := time.Now(); !met(); {
 		waited := time.Since(began)
 		if waited > d {
