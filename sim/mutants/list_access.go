@@ -4,7 +4,7 @@ package mutants
 var accessMutants = []Mutant{
 	{
 		Name: "answer-without-an-id", Fault: "execution-queue id",
-		Text: "the answer to a call does not name its task before the end",
+		Text: "the answer to a call names its task only at the end",
 		File: "internal/httpapi/chat.go",
 		Edits: []Edit{{
 			"w.Header().Set(queueIDHeader, t.ID)\n",
@@ -14,7 +14,7 @@ var accessMutants = []Mutant{
 	},
 	{
 		Name: "key-makes-a-second-task", Fault: "execution-queue id",
-		Text: "an idempotency key that comes again makes another task",
+		Text: "a repeated idempotency key makes another task",
 		File: "internal/store/verbs/submit.go",
 		Edits: []Edit{{
 			"if known != nil {",
@@ -24,7 +24,7 @@ var accessMutants = []Mutant{
 	},
 	{
 		Name: "reader-waits-for-a-grandchild", Fault: "execution-queue grandchild",
-		Text: "a run is over when everybody who holds its output has closed it",
+		Text: "a run ends only when every process that holds its output has closed it",
 		File: "internal/command/run.go",
 		Edits: []Edit{{
 			"case <-u.child.Drained():\n\tcase <-time.After(SettleTime):\n",
@@ -34,7 +34,7 @@ var accessMutants = []Mutant{
 	},
 	{
 		Name: "anyone-clears-any-queue", Fault: "execution-queue clear",
-		Text: "the right to clear and to release is asked of nobody",
+		Text: "clear and release are allowed without the right to them",
 		File: "internal/httpapi/access/gate.go",
 		Edits: []Edit{{
 			"if who.Has(signalbox.Scope(route.Scope)) || ",
@@ -44,7 +44,7 @@ var accessMutants = []Mutant{
 	},
 	{
 		Name: "forged-agent-believed", Fault: "execution-queue forged",
-		Text: "a caller that is no agent may say that it is one",
+		Text: "a caller that is not an agent may claim to be one",
 		File: "internal/httpapi/access/caller.go",
 		Edits: []Edit{{
 			"says != \"\" && (!isAgent || who.ID != says) {",
@@ -54,7 +54,7 @@ var accessMutants = []Mutant{
 	},
 	{
 		Name: "calls-without-end", Fault: "execution-queue depth",
-		Text: "nobody counts how many agents have called one another",
+		Text: "the depth of calls between agents is not counted",
 		File: "internal/engine/call.go",
 		Edits: []Edit{{
 			"if c.depth > signalbox.MaxCallDepth {",
@@ -64,7 +64,7 @@ var accessMutants = []Mutant{
 	},
 	{
 		Name: "task-ends-with-its-connection", Fault: "execution-queue connection",
-		Text: "a caller that goes away takes its task along, though it did not ask for that",
+		Text: "a caller that disconnects cancels its task, although it did not ask for that",
 		File: "internal/httpapi/chat_wait.go",
 		Edits: []Edit{{
 			"cancels := c.cancelIfGone && last",

@@ -4,7 +4,7 @@ package mutants
 var askedMutants = []Mutant{
 	{
 		Name: "limits-never-fire", Fault: "asked stuck turn",
-		Text: "a run that overstays its timeout, or prints nothing any more, holds its slot for ever",
+		Text: "a run that exceeds its timeout or stalls holds its slot forever",
 		File: "internal/execution/push/maintenance.go",
 		Edits: []Edit{{
 			"d.enforceLimits()\n",
@@ -14,7 +14,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "waiting-lost-at-the-start", Fault: "asked recovery",
-		Text: "what waits in the file when the store is opened is never handed out",
+		Text: "tasks that wait when the store is opened are never claimed",
 		File: "internal/store/sqlite/fill.go",
 		Edits: []Edit{{
 			"if err := c.each(&q, func(t *signalbox.Task) { n.count(t, 1) }); err != nil {",
@@ -24,7 +24,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "slot-kept-by-what-waits", Fault: "asked leaks",
-		Text: "a task that goes back into line keeps its slot",
+		Text: "a requeued task keeps its slot",
 		File: "next.go",
 		Edits: []Edit{{
 			"t.TaskID, t.StartedAt = \"\", time.Time{}\n\tc.Slot = SlotFree\n",
@@ -34,7 +34,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "two-turns-at-once", Fault: "asked per key",
-		Text: "the next turn of a session may run while one runs",
+		Text: "two turns of a session may run at once",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
 			"if len(k.inFlight.items) > 0 {\n\t\treturn nil\n\t}\n\tfor i",
@@ -44,7 +44,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "last-in-first-out", Fault: "asked order",
-		Text: "of those with one key the one that came last is taken first",
+		Text: "of tasks with the same key the newest is taken first",
 		File: "internal/store/verbs/lines.go",
 		Edits: []Edit{{
 			"cmp.Compare(a.tie, b.tie)",
@@ -54,7 +54,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "orphans-left-alone", Fault: "asked orphans",
-		Text: "a task in flight that nobody follows is not looked for",
+		Text: "tasks in flight that no director follows are not looked for",
 		File: "internal/execution/push/maintenance.go",
 		Edits: []Edit{{
 			"c.suspects = d.reconcile(ctx, c.suspects)\n",
@@ -64,7 +64,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "half-of-the-slots", Fault: "asked throughput",
-		Text: "an agent is offered half as many tasks as it has slots",
+		Text: "an agent gets half as many tasks as it has slots",
 		File: "internal/execution/push/lane.go",
 		Edits: []Edit{{
 			"return l.Row.Slots - l.inUse(false) + l.ending",
@@ -74,7 +74,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "ceiling-of-nobody", Fault: "asked global",
-		Text: "the ceiling over all agents is not told to the store",
+		Text: "the store does not get the limit over all agents",
 		File: "internal/engine/claim.go",
 		Edits: []Edit{{
 			"r.Fleet, r.Account, r.Except.Sources = e.opts.Fleet,",
@@ -94,7 +94,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "wait-never-ends", Fault: "asked bounded wait",
-		Text: "a task that may wait for so long waits for ever",
+		Text: "a task's maximum wait is not enforced",
 		File: "internal/engine/submit.go",
 		Edits: []Edit{{
 			"t.WaitUntil = now.Add(n.WaitTimeout)",
@@ -104,7 +104,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "backlog-without-cap", Fault: "asked caps",
-		Text: "the limit on what waits is one too high",
+		Text: "the limit on waiting tasks is one too high",
 		File: "internal/store/verbs/submit.go",
 		Edits: []Edit{{
 			"if v.sub.Cap > 0 && n >= v.sub.Cap {",
@@ -114,7 +114,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "first-has-no-position", Fault: "asked position",
-		Text: "who is first in line is told no position, and all others one that is too good",
+		Text: "positions are one too low, and the first task has none",
 		File: "internal/store/verbs/read.go",
 		Edits: []Edit{{
 			"store.Position{N: p.n + 1, Approximate",
@@ -124,7 +124,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "eta-without-free-slots", Fault: "asked position",
-		Text: "an estimate does not know of the slots that are free",
+		Text: "an estimate ignores free slots",
 		File: "internal/engine/eta.go",
 		Edits: []Edit{{
 			"if ahead := pos.N - stats.free; ahead > 0 {",
@@ -134,7 +134,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "cancel-not-told", Fault: "asked cancel",
-		Text: "the agent of a running task does not hear that it is cancelled",
+		Text: "the agent of a cancelled task is not told",
 		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
 			"if t.State == signalbox.Cancelling {\n\t\t\td.sendCancelFor(t)\n\t\t}",
@@ -144,7 +144,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "one-registers-all-are-asked", Fault: "asked light",
-		Text: "each agent that registers has all others asked for their status",
+		Text: "each registration asks all agents for their status",
 		File: "internal/execution/push/probe.go",
 		Edits: []Edit{{
 			"if l := d.Lanes[name]; l != nil {\n\t\tl.stale = true",
@@ -154,7 +154,7 @@ var askedMutants = []Mutant{
 	},
 	{
 		Name: "commit-without-sync", Fault: "asked durable",
-		Text: "a commit is acknowledged before the disk has it",
+		Text: "a commit is acknowledged before it is synced",
 		File: "internal/store/sqlite/open.go",
 		Edits: []Edit{
 			{"\"PRAGMA synchronous = FULL\"", "\"PRAGMA synchronous = NORMAL\""},

@@ -4,7 +4,7 @@ package mutants
 var commandMutants = []Mutant{
 	{
 		Name: "secrets-stay-in-the-arguments", Fault: "async-task-queue secrets",
-		Text: "what is encrypted lies in clear among the arguments as well",
+		Text: "encrypted arguments are also stored in clear",
 		File: "internal/execution/local/submit.go",
 		Edits: []Edit{{
 			"delete(all, name)\n",
@@ -14,7 +14,7 @@ var commandMutants = []Mutant{
 	},
 	{
 		Name: "all-rows-read-for-one", Fault: "async-task-queue rewrite",
-		Text: "a change of one task goes through all of them",
+		Text: "a change of one task reads all tasks",
 		File: "internal/store/sqlite/statements.go",
 		Edits: []Edit{{
 			"`UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq = ?1`",
@@ -24,7 +24,7 @@ var commandMutants = []Mutant{
 	},
 	{
 		Name: "journal-grows-for-ever", Fault: "async-task-queue growth",
-		Text: "pruning leaves the journal as it is",
+		Text: "pruning does not shorten the journal",
 		File: "internal/store/verbs/prune.go",
 		Edits: []Edit{{
 			"if x.results.cut > 0 {",
@@ -34,7 +34,7 @@ var commandMutants = []Mutant{
 	},
 	{
 		Name: "only-the-child-is-killed", Fault: "async-task-queue child",
-		Text: "what a program has started is neither looked for nor killed",
+		Text: "processes that a program started are not killed",
 		File: "internal/proc/kin.go",
 		Edits: []Edit{{
 			"} else if group && (e.pgid == k.id.PID || e.sid == k.id.PID) {",
@@ -63,7 +63,7 @@ var commandMutants = []Mutant{
 	},
 	{
 		Name: "result-not-stored", Fault: "async-task-queue results",
-		Text: "the result of a task is not in the file",
+		Text: "the result of a task is not stored",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
 			"for i := range d.Results {",
@@ -73,7 +73,7 @@ var commandMutants = []Mutant{
 	},
 	{
 		Name: "list-without-what-waits", Fault: "async-task-queue list",
-		Text: "the list of tool tasks leaves out what waits",
+		Text: "the list of tool tasks omits those that wait",
 		File: "internal/store/scan.go",
 		Edits: []Edit{{
 			"i < len(s.Queues); i++ {",

@@ -4,7 +4,7 @@ package mutants
 var executionMutants = []Mutant{
 	{
 		Name: "chat-called-at-once", Fault: "execution-queue chat",
-		Text: "a chat that is told its place in line runs beside the lane at once",
+		Text: "a chat that should wait in the queue runs at once, beside the running task",
 		File: "internal/engine/submit.go",
 		Edits: []Edit{{
 			"case n.Mode == signalbox.ModeBypass, n.Mode == signalbox.ModeLand:\n\t\treturn signalbox.BypassQueue(n.Agent)",
@@ -14,7 +14,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "anyone-frees-the-slot", Fault: "execution-queue complete",
-		Text: "the end of an execution frees its slot also where another one has it by now",
+		Text: "the end of an execution frees its slot even if another execution holds it by then",
 		File: "internal/store/verbs/slots.go",
 		Edits: []Edit{{
 			"r != nil && r.slot != nil && r.slot.Fence == fence {",
@@ -24,7 +24,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "nobody-follows-after-a-restart", Fault: "execution-queue stuck",
-		Text: "what was in flight when the director ended is followed by nobody",
+		Text: "after a restart nothing follows the tasks that were in flight",
 		File: "internal/execution/push/adopt.go",
 		Edits: []Edit{{
 			"r.startClocks()\n\td.start(r, (*run).resume)",
@@ -34,7 +34,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "slot-freed-while-it-runs", Fault: "execution-queue split",
-		Text: "a task that its agent accepts gives its slot back while it runs",
+		Text: "a task gives its slot back when its agent accepts it, while it runs",
 		File: "next.go",
 		Edits: []Edit{{
 			"t.TaskID, t.StartedAt = ev.TaskID, latest(ev.Now, t.DispatchedAt)",
@@ -44,7 +44,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "silence-never-ends", Fault: "execution-queue reclaim",
-		Text: "the slot of an agent that cannot be reached is reclaimed when it answers, which it never does",
+		Text: "the slot of an unreachable agent is freed only when it answers, which it never does",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
 			"case r.silence() >= r.d.Engine.Options().ExecutionTTL:\n\t\t\tr.lose(",
@@ -64,7 +64,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "waiting-counts-as-running", Fault: "execution-queue hidden",
-		Text: "a run begins when its task was submitted",
+		Text: "the duration of a run counts from the submit",
 		File: "next.go",
 		Edits: []Edit{{
 			"t.TaskID, t.StartedAt = ev.TaskID, latest(ev.Now, t.DispatchedAt)",
@@ -74,7 +74,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "failed-becomes-success", Fault: "execution-queue flicker",
-		Text: "a task that has failed takes a later success",
+		Text: "a failed task accepts a later success",
 		File: "next.go",
 		Edits: []Edit{
 			{"if t.State.Terminal() {", "if t.State.Terminal() && !(t.State == Failed && ev.Kind == EventFinish) {"},
@@ -84,7 +84,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "cancelled-is-a-success", Fault: "execution-queue cancelled",
-		Text: "a run that was cut short counts as completed, because its program ended well",
+		Text: "a cancelled run counts as completed because its program exited with 0",
 		File: "internal/execution/outcome.go",
 		Edits: []Edit{{
 			"case s.State == \"completed\" && !abortedKinds[kind]:",
@@ -94,7 +94,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "drain-looks-elsewhere", Fault: "execution-queue drain",
-		Text: "whoever waits in the line for all is looked for under a name that the line had before",
+		Text: "waiters of the shared queue are looked up under its former name",
 		File: "internal/execution/claim.go",
 		Edits: []Edit{{
 			"} else if queue != signalbox.QueueWork {",
@@ -104,7 +104,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "backlog-shut-to-chats", Fault: "execution-queue refusals",
-		Text: "a chat that is to wait in the backlog is refused when the lane of its agent is full",
+		Text: "a chat that may wait in the backlog is refused when the queue of its agent is full",
 		File: "internal/engine/submit.go",
 		Edits: []Edit{{
 			"case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:",
@@ -114,7 +114,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "smaller-timeout-counts", Fault: "execution-queue timeouts",
-		Text: "of the task's timeout and the agent's default the smaller one counts",
+		Text: "the smaller of the task's timeout and the agent's default applies",
 		File: "internal/agentd/validate.go",
 		Edits: []Edit{{
 			"j.timeout, j.limit = time.Duration(t.TimeoutSeconds)*time.Second, ",
@@ -124,7 +124,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "stall-called-timeout", Fault: "execution-queue stall",
-		Text: "a run that printed nothing for too long ends with the reason of a timeout",
+		Text: "a stalled run ends with the reason of a timeout",
 		File: "internal/execution/limits.go",
 		Edits: []Edit{{
 			"return signalbox.ReasonStalled, message",
@@ -134,7 +134,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "empty-message", Fault: "execution-queue empty",
-		Text: "a task ends without a word where nobody gave one",
+		Text: "a task ends with an empty message",
 		File: "ending.go",
 		Edits: []Edit{{
 			"t.State, t.Reason, t.Message = reason.End(), reason, cmp.Or(message, plain[reason])",
@@ -144,7 +144,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "durations-below-zero", Fault: "execution-queue clock",
-		Text: "a clock that goes back makes a task end before it began",
+		Text: "after the clock went back a task ends before it began",
 		File: "ending.go",
 		Edits: []Edit{{
 			"if e.After(now) {",
@@ -154,7 +154,7 @@ var executionMutants = []Mutant{
 	},
 	{
 		Name: "edit-swallows-a-firing", Fault: "execution-queue boundary",
-		Text: "an instant that is left out while a run goes on leaves no record",
+		Text: "a firing that is skipped because of a running task leaves no record",
 		File: "internal/schedule/firing.go",
 		Edits: []Edit{{
 			"case signalbox.OverlapSkip:\n\t\treturn false, t.end(f, signalbox.SkippedBusy, \"\", fmt.Sprintf(\"the task before, %s, has not ended\", before))",

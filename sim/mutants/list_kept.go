@@ -4,7 +4,7 @@ package mutants
 var keptMutants = []Mutant{
 	{
 		Name: "agent-asks-for-no-token", Fault: "work-queue auth",
-		Text: "an agent with a token serves those who show none",
+		Text: "an agent with a token serves requests without one",
 		File: "internal/agentd/guard.go",
 		Edits: []Edit{{
 			"if d.cfg.Token != \"\" && !httpguard.SameToken(",
@@ -14,7 +14,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "project-outside-its-roots", Fault: "work-queue paths",
-		Text: "a project may name any folder of the machine",
+		Text: "a project may name any folder on the machine",
 		File: "internal/agentd/validate.go",
 		Edits: []Edit{{
 			"if err == nil && within(d.cfg.ProjectRoots, real) {",
@@ -24,7 +24,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "link-outside-of-the-folder", Fault: "work-queue paths",
-		Text: "the working folder of a command may lead outside by a link",
+		Text: "the working folder of a command may leave its root through a symlink",
 		File: "internal/command/place.go",
 		Edits: []Edit{{
 			"if !inside(realRoot, realDir) {",
@@ -34,7 +34,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "metadata-address-asked", Fault: "work-queue ssrf",
-		Text: "a link-local address, where clouds hand out credentials, may be an agent's",
+		Text: "an agent may have a link-local address, where clouds serve credentials",
 		File: "internal/agentaddr/agentaddr.go",
 		Edits: []Edit{{
 			"case to.IsLinkLocalUnicast() || isMetadata(to):",
@@ -44,7 +44,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "name-trusted-at-the-dial", Fault: "work-queue ssrf",
-		Text: "where a name leads is not looked at again when it is dialled",
+		Text: "the address of a host name is not checked again when it is dialled",
 		File: "internal/agentaddr/agentaddr.go",
 		Edits: []Edit{{
 			"return Check(to.Addr(), trusted)",
@@ -54,7 +54,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "status-without-a-task", Fault: "work-queue status",
-		Text: "the status of an agent that runs nothing ends the process",
+		Text: "the status of an idle agent crashes the process",
 		File: "internal/execution/push/lane.go",
 		Edits: []Edit{{
 			"if len(s.CurrentTasks) == 0 && s.CurrentTask != nil {",
@@ -64,7 +64,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "reload-undone", Fault: "work-queue reload",
-		Text: "a change of a schedule that meets another one is dropped, and reported as made",
+		Text: "a change of a schedule that conflicts with another is dropped, and reported as made",
 		File: "internal/schedule/edit.go",
 		Edits: []Edit{{
 			"if errors.Is(err, ErrStale) {\n\t\t\tcontinue\n\t\t}",
@@ -74,7 +74,7 @@ var keptMutants = []Mutant{
 	},
 	{
 		Name: "folder-of-the-user", Fault: "work-queue folder",
-		Text: "the home that was asked for is not used: everything goes to that of the user",
+		Text: "the configured home folder is ignored: everything goes to the user's",
 		File: "internal/config/load.go",
 		Edits: []Edit{{
 			"if home, ok := env(HomeEnv); ok && home != \"\" {",

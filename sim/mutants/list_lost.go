@@ -4,7 +4,7 @@ package mutants
 var lostMutants = []Mutant{
 	{
 		Name: "outcome-forgotten-at-once", Fault: "work-queue 7",
-		Text: "ended tasks are pruned with the next round, whatever the retention",
+		Text: "ended tasks are pruned in the next round, whatever their retention",
 		File: "internal/engine/maintenance.go",
 		Edits: []Edit{{
 			"e.Now().Add(-keep.For)",
@@ -14,7 +14,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "outcome-pushed-out-by-others", Fault: "work-queue 7",
-		Text: "where one caller has too much, the oldest ended tasks go, whoever's they are",
+		Text: "if one caller exceeds its share, the oldest ended tasks of any caller are removed",
 		File: "internal/store/prune.go",
 		Edits: []Edit{{
 			"whoevers <= 0 && owners[t.Owner] == 0",
@@ -24,7 +24,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "failed-commit-acknowledged", Fault: "work-queue 8",
-		Text: "who waits for a commit that fails is told that all is well",
+		Text: "a caller whose commit failed is told that it succeeded",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
 			"return b.failed(err, onCommit)\n\t}\n\tb.totals",
@@ -34,7 +34,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "drafted-row-stays-as-it-was", Fault: "work-queue 8",
-		Text: "a row that changes again, after it was written while its batch was waiting for more, stays as it was written",
+		Text: "a row that changes again after it was prepared for the next batch is stored without the change",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
 			"case before == after: // unchanged since it was drafted",
@@ -44,7 +44,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "failed-draft-forgotten", Fault: "work-queue 8",
-		Text: "what goes wrong while rows are written ahead of their commit is forgotten, and the commit is acknowledged",
+		Text: "an error while rows are prepared is dropped, and the commit is acknowledged",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
 			"if b.draft.begun || b.draft.err != nil {\n\t\treturn b.draft.err\n",
@@ -54,7 +54,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "one-value-refuses-all", Fault: "work-queue 8",
-		Text: "a value that the store refuses harms all whose verbs share its batch",
+		Text: "a value that the store refuses fails every verb in its batch",
 		File: "internal/store/verbs/retry.go",
 		Edits: []Edit{{
 			"if errors.Is(err, ErrValue) && len(w.batch.Jobs) > 1 {",
@@ -64,7 +64,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "changed-row-runs", Fault: "work-queue 8",
-		Text: "a task whose row was changed in the file is run as if it had been submitted so",
+		Text: "a task whose row was changed in the file runs as if it had been submitted that way",
 		File: "internal/store/sqlite/sum.go",
 		Edits: []Edit{{
 			"return rest, binary.LittleEndian.Uint64(b) == k.sum(kind, seq, rest)",
@@ -74,7 +74,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "env-outlives-its-task", Fault: "work-queue 9",
-		Text: "the environment of a task stays in the file when the task has ended",
+		Text: "the environment of a task stays in the file after its end",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
 			"if before.HasEnv && after.State.Terminal() && !before.State.Terminal() {",
@@ -84,7 +84,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "env-quoted-in-errors", Fault: "work-queue 9",
-		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
+		Text: "environment values in an agent's error go into the row, the journal and the log",
 		File: "internal/execution/mask.go",
 		Edits: []Edit{{
 			"return len(v) < minMaskedBytes",
@@ -94,7 +94,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "new-key-with-each-try", Fault: "work-queue 10",
-		Text: "a schedule that got no answer submits again under another idempotency key",
+		Text: "a schedule that got no answer submits again with another idempotency key",
 		File: "internal/schedule/firing.go",
 		Edits: []Edit{{
 			"Key(t.row.ID, f.run.ID)",
@@ -104,7 +104,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "no-answer-taken-for-a-no", Fault: "work-queue 10",
-		Text: "an offer without an answer is made again, though the agent may have it",
+		Text: "an offer without an answer is repeated, although the agent may have accepted it",
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
 			"default: // sent, without a conclusive answer\n\t\tr.ask(ctx, err)",
@@ -114,7 +114,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "impossible-dates-taken", Fault: "work-queue 11",
-		Text: "a date that never comes is not refused",
+		Text: "a cron expression that never fires is not refused",
 		File: "internal/cron/cron.go",
 		Edits: []Edit{{
 			"if e.days&e.possibleDays() == 0 && (e.anyDay || e.anyWeek) {",
@@ -124,7 +124,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "one-submission-at-a-time", Fault: "work-queue 12",
-		Text: "jobs submit one after another: a slow one holds up all",
+		Text: "schedules submit one after another: a slow one delays all",
 		File: "internal/schedule/schedule.go",
 		Edits: []Edit{{
 			"const maxTurns = 1000",
@@ -134,7 +134,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "missed-runs-dropped", Fault: "work-queue 12",
-		Text: "instants that passed while no scheduler ran are forgotten, whatever the schedule says",
+		Text: "firings missed while no scheduler ran are dropped, whatever the schedule says",
 		File: "internal/schedule/plan.go",
 		Edits: []Edit{{
 			"case row.Missed == signalbox.MissedAll && window.Before(late):",
@@ -144,7 +144,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "runs-overlap", Fault: "work-queue 12",
-		Text: "a firing does not look whether the task before has ended",
+		Text: "a firing does not check whether the previous task has ended",
 		File: "internal/schedule/firing.go",
 		Edits: []Edit{{
 			"if ended {\n\t\treturn true, nil\n\t}",
@@ -154,7 +154,7 @@ var lostMutants = []Mutant{
 	},
 	{
 		Name: "any-event-in-any-state", Fault: "work-queue 13",
-		Text: "an event is taken in a state for which the table has nothing",
+		Text: "an event is accepted in a state for which the table has no row",
 		File: "next.go",
 		Edits: []Edit{{
 			"move := step.from[t.State]\n",

@@ -4,7 +4,7 @@ package mutants
 var peerMutants = []Mutant{
 	{
 		Name: "old-worker-ends-the-new-run", Fault: "peer River attempt",
-		Text: "the word of an execution that lost its slot counts for the one that has it now",
+		Text: "a report of an execution that lost its slot counts for the current one",
 		File: "next.go",
 		Edits: []Edit{{
 			"if step.fenced && ev.Fence != t.Fence {",
@@ -14,7 +14,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "late-word-taken-for-news", Fault: "peer River attempt",
-		Text: "a claim that another director tells of late makes an execution that has begun one that its agent never accepted",
+		Text: "a late notice of a claim turns a started execution into one that its agent never accepted",
 		File: "internal/execution/pull/wake.go",
 		Edits: []Edit{{
 			"if earlier(t.State, r.Task.State) {",
@@ -24,7 +24,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "rescue-after-an-hour", Fault: "peer River rescue",
-		Text: "an agent may be silent for six times its slot lease",
+		Text: "an agent may be silent for six slot leases",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
 			"case r.silence() >= r.d.Engine.Options().ExecutionTTL:\n\t\t\tr.lose(",
@@ -34,7 +34,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "waits-for-the-tick", Fault: "peer River cooldown",
-		Text: "a task that becomes ready wakes nobody: the next look finds it",
+		Text: "a task that becomes ready wakes no claim: the next poll finds it",
 		File: "internal/execution/claim.go",
 		Edits: []Edit{{
 			"(t.Ready || a.Partial) {\n\t\tb.Kick(t.Queue)",
@@ -44,7 +44,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "due-turn-unnoticed", Fault: "peer River cooldown",
-		Text: "a turn that the submit of another one makes ready waits for the next look",
+		Text: "a turn that becomes ready by the submit of another waits for the next poll",
 		File: "internal/engine/watch.go",
 		Edits: []Edit{{
 			"(a.Kind != signalbox.EventSubmit || !t.Ready)",
@@ -54,7 +54,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "late-offer-runs", Fault: "peer fence unsent",
-		Text: "a task is sent back at its agent's word that it never saw it, and an offer that is still on its way runs all the same",
+		Text: "a task is requeued because its agent does not know it, and a delayed offer runs it all the same",
 		File: "internal/execution/push/ask.go",
 		Edits: []Edit{{
 			"unseen > 1 && r.believed(ctx, unseen)",
@@ -64,7 +64,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "promise-forgotten", Fault: "peer fence unsent",
-		Text: "a restarted agent takes the offer that it promised to refuse",
+		Text: "a restarted agent accepts an offer that it promised to refuse",
 		File: "internal/agentd/recover.go",
 		Edits: []Edit{{
 			"range past.voided {",
@@ -74,7 +74,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "end-without-a-token", Fault: "peer Asynq token",
-		Text: "the end of a run names no fence",
+		Text: "the end of a run carries no fence",
 		File: "next.go",
 		Edits: []Edit{{
 			"EventFinish: {fenced: true, from",
@@ -84,7 +84,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "retry-without-a-token", Fault: "peer Asynq token",
-		Text: "what sends a task back names no fence",
+		Text: "a requeue carries no fence",
 		File: "next.go",
 		Edits: []Edit{{
 			"EventRefuse: {fenced: true, from",
@@ -94,7 +94,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "slots-scanned", Fault: "peer Asynq scan",
-		Text: "to give one slot back all are read",
+		Text: "freeing one slot reads all slots",
 		File: "internal/store/sqlite/statements.go",
 		Edits: []Edit{{
 			"`DELETE FROM slots WHERE agent = ?1 AND slot = ?2`",
@@ -104,7 +104,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "claim-without-a-slot-row", Fault: "peer Hatchet order",
-		Text: "a task leaves its line and nothing says who runs it",
+		Text: "a claim writes no slot row",
 		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{{
 			"x.setSlot(u, slot, &signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})\n",
@@ -114,7 +114,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "failed-keeps-its-slot", Fault: "peer Hatchet leak",
-		Text: "a run that did not end well keeps its slot",
+		Text: "a failed run keeps its slot",
 		File: "ending.go",
 		Edits: []Edit{{
 			"if held {\n",
@@ -124,7 +124,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "double-release-admits", Fault: "peer Solid Queue counter",
-		Text: "a permit that is given back twice frees the slot of whoever has it by then",
+		Text: "a permit released twice frees the slot of its next holder",
 		File: "toolqueue/queue.go",
 		Edits: []Edit{{
 			"if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.mustLock() {",
@@ -134,7 +134,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "fence-is-the-attempt", Fault: "peer attempt number",
-		Text: "the fence counts the attempts of the task, which is the same number for many",
+		Text: "the fence is the number of attempts, which repeats",
 		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{{
 			"store.NextFence(x.Fence, c.FenceAbove)",
@@ -144,7 +144,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "agent-takes-any-fence", Fault: "peer fence unsent",
-		Text: "an agent takes an offer with a fence below one that it has seen",
+		Text: "an agent accepts an offer with a fence lower than one it has seen",
 		File: "internal/agentd/admit.go",
 		Edits: []Edit{{
 			"if r.rec.Fence < top.Fence || (",
@@ -154,7 +154,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "session-lease-for-one-call", Fault: "peer gateway session",
-		Text: "a session gives its slot away after each call",
+		Text: "a session releases its slot after each call",
 		File: "toolqueue/lease.go",
 		Edits: []Edit{{
 			"if s.ending || !s.used || now >= held {",
@@ -164,7 +164,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "waiting-caller-hears-nothing", Fault: "peer gateway position",
-		Text: "a caller that waits is not told its place in line",
+		Text: "a waiting caller is not told its position",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
 			"\t\tprogress.follow(w, e.tool.Queue)\n",
@@ -174,7 +174,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "call-never-becomes-a-task", Fault: "peer gateway overflow",
-		Text: "a call goes on waiting beyond its grace",
+		Text: "a call keeps waiting beyond its grace period",
 		File: "internal/execution/local/promote.go",
 		Edits: []Edit{{
 			"timer = time.AfterFunc(grace, func() {",
@@ -184,7 +184,7 @@ var peerMutants = []Mutant{
 	},
 	{
 		Name: "one-too-many-in-a-shared-queue", Fault: "peer gateway shared",
-		Text: "a queue that several processes share lets one more in than it has slots",
+		Text: "a queue shared by several processes admits one call too many",
 		File: "internal/store/ticket.go",
 		Edits: []Edit{{
 			"return t.running[x.Key] < t.step.Concurrent",

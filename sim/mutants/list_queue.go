@@ -4,7 +4,7 @@ package mutants
 var queueMutants = []Mutant{
 	{
 		Name: "first-of-session-only", Fault: "work-queue 1",
-		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
+		Text: "only the first task of a session is considered, so a delayed one blocks the others",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
 			"for i := range k.pending.items {\n\t\tswitch r := k.pending.items[i].row; {",
@@ -14,7 +14,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "paused-line-ends-the-look", Fault: "work-queue 1",
-		Text: "the first line that may not be taken from ends the search for work",
+		Text: "the search for work ends at the first queue that is paused",
 		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{{
 			"if x.paused(q, now) {\n\t\t\tcontinue",
@@ -24,7 +24,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "vanished-holder-keeps-its-turns", Fault: "work-queue 1",
-		Text: "the turns of a session wait for ever for an agent that is gone",
+		Text: "the turns of a session wait forever for an agent that is gone",
 		File: "internal/engine/stranded.go",
 		Edits: []Edit{{
 			"t.Parking != nil && t.Parking.Began:\n\t\t\tev = ",
@@ -34,7 +34,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "no-reservation", Fault: "work-queue 2",
-		Text: "a claim does not look at the slot rows: an agent gets a second task while the first runs",
+		Text: "a claim ignores the slot rows: an agent gets a second task while the first runs",
 		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{
 			{"if u.count[sort] >= slots || (c.Fleet", "if (c.Fleet"},
@@ -44,7 +44,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "back-of-queue-undone-by-a-reload", Fault: "work-queue 2",
-		Text: "the new place of a task that an agent was too busy for is not stored: it is first again",
+		Text: "the new position of a task that a busy agent refused is not stored: it is first again",
 		File: "internal/store/verbs/apply.go",
 		Edits: []Edit{{
 			"case signalbox.OrderBack:\n\t\tx.enqueue(t, c.Entry.At)",
@@ -54,7 +54,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "offers-to-the-busy", Fault: "work-queue 2",
-		Text: "an agent that works at something of its own is offered the next task with each status",
+		Text: "an agent that is busy with work of its own is offered a task at each status",
 		File: "internal/execution/push/availability.go",
 		Edits: []Edit{{
 			"case len(foreign) > 0 && (insists || full):",
@@ -64,7 +64,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "lost-task-polled-for-ever", Fault: "work-queue 3",
-		Text: "an agent that no longer knows a task is asked for it again and again",
+		Text: "an agent that no longer knows a task is polled for it forever",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
 			"case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):",
@@ -74,7 +74,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "cancel-forgotten-at-the-reply", Fault: "work-queue 4",
-		Text: "a cancel that came while the offer was under way is forgotten when the agent accepts",
+		Text: "a cancel that arrives during the offer is forgotten when the agent accepts",
 		File: "next.go",
 		Edits: []Edit{{
 			"if t.CancelRequested {\n\t\tt.State = Cancelling\n\t}\n",
@@ -84,7 +84,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "cancelled-task-runs-again", Fault: "work-queue 4",
-		Text: "a cancelled task that its agent was too busy for goes back into line",
+		Text: "a cancelled task that a busy agent refused goes back to the queue",
 		File: "next.go",
 		Edits: []Edit{{
 			"if c.Task.CancelRequested {\n\t\treturn endCancelled(c, ev)\n\t}\n\tc.Task.LastError = cmp.Or(ev.Message, \"agent busy\")",
@@ -94,7 +94,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "cancel-not-told-after-the-reply", Fault: "work-queue 4",
-		Text: "an agent that accepts a task which was cancelled meanwhile is not told",
+		Text: "an agent that accepts a task that was cancelled meanwhile is not told",
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
 			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.sendCancel(r)\n\t}\n",
@@ -104,7 +104,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "recovery-asks-nobody", Fault: "work-queue 5",
-		Text: "a restart puts what was dispatched back in line without asking its agent",
+		Text: "a restart requeues dispatched tasks without asking their agents",
 		File: "internal/execution/push/adopt.go",
 		Edits: []Edit{{
 			"r.ask(ctx, nil)\n\t\treturn",
@@ -114,7 +114,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "bad-request-tried-again", Fault: "work-queue 6",
-		Text: "a task that the agent refuses with 4xx is offered again",
+		Text: "a task that its agent refuses with 4xx is offered again",
 		File: "internal/execution/refusal.go",
 		Edits: []Edit{{
 			"return e.Reject(ctx, t, message)",
@@ -124,7 +124,7 @@ var queueMutants = []Mutant{
 	},
 	{
 		Name: "busy-costs-an-attempt", Fault: "work-queue 6",
-		Text: "an agent that is busy uses up an attempt of the task",
+		Text: "a busy agent costs the task an attempt",
 		File: "next.go",
 		Edits: []Edit{{
 			"c.Task.LastError = cmp.Or(ev.Message, \"agent busy\")\n",

@@ -4,7 +4,7 @@ package mutants
 var toolQueueMutants = []Mutant{
 	{
 		Name: "wait-without-bound", Fault: "tool-queue-manager wait",
-		Text: "the bound that a queue sets on the wait is not kept",
+		Text: "the maximum wait of a queue is not enforced",
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{{
 			"if c.MaxWait > 0 && (maxWait <= 0 || c.MaxWait < maxWait) {",
@@ -14,7 +14,7 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "wait-outside-of-the-timeout", Fault: "tool-queue-manager wait",
-		Text: "a tool's own timeout does not bound how long its call waits for a slot",
+		Text: "a tool's timeout does not include the wait for a slot",
 		File: "internal/gateway/refused.go",
 		Edits: []Edit{{
 			"bound := u.entry.waitBound\n",
@@ -24,7 +24,7 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "line-without-end", Fault: "tool-queue-manager waiters",
-		Text: "nobody is refused, however many wait",
+		Text: "no call is refused, however many wait",
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{{
 			"most > 0 && q.depth >= most:",
@@ -34,7 +34,7 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "queued-told-after-the-wait", Fault: "tool-queue-manager queued",
-		Text: "the queued line is written when the wait is over",
+		Text: "the log line \"queued\" is written after the wait",
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{
 			{"if q.hooks.Queued != nil {\n\t\tq.hooks.Queued(q.name, t.who, t.depth, t.concurrent)\n\t}\n", ""},
@@ -44,7 +44,7 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "abort-stays-in-the-depth", Fault: "tool-queue-manager depth",
-		Text: "a call that gives up is counted among those that wait for ever",
+		Text: "a call that gives up stays in the depth forever",
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{{
 			"q.dequeue(w)\n\t\tq.forget(w.session)",
@@ -54,14 +54,14 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "raise-wakes-nobody", Fault: "tool-queue-manager raise",
-		Text:    "who waits does not hear that there are more slots",
+		Text:    "raising a capacity wakes no waiter",
 		File:    "toolqueue/configure.go",
 		Edits:   []Edit{{"\t\tq.disarm()\n\t\tq.admit()\n\t} else if", "\t\tq.disarm()\n\t} else if"}},
 		Package: "toolqueue", Tests: []string{"TestIncidentRaisedCapacityWakesNobody", "TestRaisingWakesWaiters"},
 	},
 	{
 		Name: "reset-leaves-waiters-behind", Fault: "tool-queue-manager reset",
-		Text: "a queue that is configured again is a new one, and who waits stays with the old",
+		Text: "a reconfigured queue is a new one, and its waiters stay in the old one",
 		File: "toolqueue/configure.go",
 		Edits: []Edit{{
 			"if old := all[name]; old != nil {\n\t\t\told.change(",
@@ -71,7 +71,7 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "undefined-queue-taken", Fault: "tool-queue-manager undefined",
-		Text: "a tool may name a queue that is not there",
+		Text: "a tool may name a queue that does not exist",
 		File: "internal/toolconf/merge.go",
 		Edits: []Edit{{
 			"if !m.named[r.queue] {",
@@ -85,7 +85,7 @@ var toolQueueMutants = []Mutant{
 var stepMutants = []Mutant{
 	{
 		Name: "quota-in-place-of-a-line", Fault: "parallel-tool-execution quota",
-		Text: "a call beyond the limit is refused also where it might wait until another has ended",
+		Text: "a call beyond the limit is refused even if it could wait",
 		File: "steplimit/step.go",
 		Edits: []Edit{{
 			"if s.l.opt.Policy == Queue {\n\t\t\tt.queue()\n\t\t} else if t.pos > s.limit {",
@@ -95,7 +95,7 @@ var stepMutants = []Mutant{
 	},
 	{
 		Name: "waiting-call-refused", Fault: "parallel-tool-execution turn",
-		Text: "a call that had to wait is answered with the refusal, and the model has to ask again",
+		Text: "a call that had to wait is answered with a refusal, and the model must repeat it",
 		File: "steplimit/step.go",
 		Edits: []Edit{{
 			"defer p.leave()\n",
@@ -105,7 +105,7 @@ var stepMutants = []Mutant{
 	},
 	{
 		Name: "arguments-rewritten", Fault: "parallel-tool-execution raw",
-		Text: "the tool gets the arguments in other words than the model's",
+		Text: "the tool gets the arguments serialised anew",
 		File: "internal/llm/call.go",
 		Edits: []Edit{{
 			"args := c.Arguments\n",
@@ -115,7 +115,7 @@ var stepMutants = []Mutant{
 	},
 	{
 		Name: "approval-uses-up-the-limit", Fault: "parallel-tool-execution approval",
-		Text: "calls that a person has to approve count against the limit",
+		Text: "calls that await approval count against the limit",
 		File: "steplimit/step.go",
 		Edits: []Edit{{
 			"t.kind = asks\n",
@@ -125,7 +125,7 @@ var stepMutants = []Mutant{
 	},
 	{
 		Name: "tool-takes-the-process-along", Fault: "parallel-tool-execution crash",
-		Text: "a tool that panics ends the process",
+		Text: "a tool that panics crashes the process",
 		File: "steplimit/step.go",
 		Edits: []Edit{{
 			"err = &panicked{value: v, stack: debug.Stack()}",
@@ -135,7 +135,7 @@ var stepMutants = []Mutant{
 	},
 	{
 		Name: "calls-left-open", Fault: "parallel-tool-execution abort",
-		Text: "a conversation that was cut off is gone on with as it is, with calls that have no answer",
+		Text: "an interrupted conversation continues with calls that have no answer",
 		File: "internal/llm/run.go",
 		Edits: []Edit{{
 			"append(Repair(in.History), Message",

@@ -9,14 +9,14 @@ import (
 
 const pageHead = `# Mutants
 
-A test is worth what it catches. Each row is a bug that was made by hand, one at least for each fault that was seen in
-the systems this one grew out of and in its peers; each was put into the sources, and the tests of one package were run
-on them. The product's code holds none of these bugs: a mutant is a snippet and what stands in its place, in
-[sim/mutants](../../sim/mutants), and the go tool is handed the changed file as an overlay.
+A test is worth what it catches. Each row is a bug made by hand, at least one for each fault that was seen in the
+systems from which this one grew and in comparable systems. Each bug was put into the sources, and the tests of one
+package were run. The shipped code has none of these bugs: a mutant is a snippet and its replacement, in
+[sim/mutants](../../sim/mutants), and the go tool gets the changed file as an overlay.
 
-` + "`make mutants`" + ` runs all of them again, fails where one is not caught, and writes this page. Before that the same tests
-are run without a bug, and must pass. A mutant that does not compile, or only hangs where it is not meant to, is not
-caught. The time is that of the tests until one failed, on the machine and under the load of that day, without the build.
+` + "`make mutants`" + ` runs all of them again, fails if one is not caught, and writes this page. First the same tests run
+without a bug, and must pass. A mutant that does not compile, or that hangs without being meant to, is not caught. The
+time is that of the tests until one failed, without the build, on the machine and under the load of that day.
 
 `
 
@@ -30,7 +30,7 @@ func Page(results []Result) string {
 			caught++
 		}
 	}
-	fmt.Fprintf(&b, "%d of %d are caught; they stand for %d faults.\n\n", caught, len(results), len(Faults))
+	fmt.Fprintf(&b, "%d of %d are caught. They stand for %d faults.\n\n", caught, len(results), len(Faults))
 	b.WriteString("| mutant | what it does wrong | where | stands for | caught by | after |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		by, after := "**nothing**", ""
