@@ -88,13 +88,13 @@ type Event struct {
 	// pause. It does not count as a claim without an answer.
 	NotTried bool
 
-	By      string   // cancel, release, edit: who requested it
-	Waiting bool     // cancel: only while it waits
-	Queue   string   // move: where to
-	Edit    *Edit    // edit: what changes
-	Result  *Result  // finish, park: what the run left behind
-	Anyway  bool     // unpark: let it run even if the account of its agent is not open or a budget is used up
-	Parking *Parking // park: the gate, and how the run continues
+	By          string   // cancel, release, edit: who requested it
+	Waiting     bool     // cancel: only while it waits
+	Queue       string   // move: where to
+	Edit        *Edit    // edit: what changes
+	Result      *Result  // finish, park: what the run left behind
+	IgnoreGates bool     // unpark: let it run even if the account of its agent is not open or a budget is used up
+	Parking     *Parking // park: the gate, and how the run continues
 	// Account is what the run reports about the account that it spends, stored in the same
 	// commit.
 	Account *AccountEvent

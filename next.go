@@ -180,7 +180,7 @@ func toPending(c *Change, ev Event) error {
 		Kind: ev.Kind, Agent: t.Agent, ClaimedAt: t.DispatchedAt, At: latest(ev.Now, t.DispatchedAt),
 		Message: clip(t.LastError, MaxRequeueMessage),
 	})
-	t.State, t.Anyway = Pending, false
+	t.State, t.IgnoreGates = Pending, false
 	t.TaskID, t.StartedAt = "", time.Time{}
 	c.Slot = SlotFree
 	return nil

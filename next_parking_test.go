@@ -116,23 +116,23 @@ func TestNextUnparkSaysWhy(t *testing.T) {
 	task := taskIn("parked")
 	task.LastError, task.Bias = closedMax.Text, time.Hour
 	ev := eventOf("unpark", task)
-	if c := step(t, task, ev); c.Entry.Message != "its gate has opened" || c.Task.Anyway || c.Order != signalbox.OrderTop {
+	if c := step(t, task, ev); c.Entry.Message != "its gate has opened" || c.Task.IgnoreGates || c.Order != signalbox.OrderTop {
 		t.Errorf("%+v", c)
 	}
 	ev.Message = "account max is open"
 	if c := step(t, task, ev); c.Entry.Message != ev.Message {
 		t.Errorf("%+v", c.Entry)
 	}
-	ev.Anyway, ev.By = true, "ann"
+	ev.IgnoreGates, ev.By = true, "ann"
 	c := step(t, task, ev)
-	if !c.Task.Anyway || c.Entry.Message != "it runs although its account or a budget would hold it, as requested by ann" || c.Entry.By != "ann" {
+	if !c.Task.IgnoreGates || c.Entry.Message != "it runs although its account or a budget would hold it, as requested by ann" || c.Entry.By != "ann" {
 		t.Errorf("%+v", c)
 	}
 	run := step(t, c.Task, eventOf("claim", c.Task)).Task
-	if !run.Anyway {
+	if !run.IgnoreGates {
 		t.Errorf("its run does not know that it runs anyway: %+v", run)
 	}
-	if again := step(t, run, eventOf("busy", run)).Task; again.Anyway {
+	if again := step(t, run, eventOf("busy", run)).Task; again.IgnoreGates {
 		t.Errorf("it runs anyway after its run, too: %+v", again)
 	}
 }

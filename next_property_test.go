@@ -18,7 +18,7 @@ func anyEvent(t *rapid.T, task signalbox.Task, now time.Time) signalbox.Event {
 		SessionID: rapid.SampledFrom([]string{"", "s"}).Draw(t, "session"),
 		Delay:     rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "delay"),
 		Withhold:  rapid.Bool().Draw(t, "withhold"), Queue: "pool:k",
-		Anyway: rapid.Bool().Draw(t, "anyway"), Parking: rapid.SampledFrom([]*signalbox.Parking{nil, {Gate: closedMax}, {Gate: closedMax, Began: true, Next: "go on"}}).Draw(t, "parking"),
+		IgnoreGates: rapid.Bool().Draw(t, "anyway"), Parking: rapid.SampledFrom([]*signalbox.Parking{nil, {Gate: closedMax}, {Gate: closedMax, Began: true, Next: "go on"}}).Draw(t, "parking"),
 	}
 }
 

@@ -117,7 +117,7 @@ func eventOf(text string, t signalbox.Task) signalbox.Event {
 	ev := signalbox.Event{
 		Kind: signalbox.EventKind(kind), Now: noon.Add(time.Minute), Fence: t.Fence, Agent: "b", AgentURL: "http://b",
 		Slot: 2, Queue: "pool:k", Reason: signalbox.Reason(reason), Withhold: withhold != "",
-		Edit: &signalbox.Edit{Order: signalbox.Order(reason)}, Anyway: reason == "anyway",
+		Edit: &signalbox.Edit{Order: signalbox.Order(reason)}, IgnoreGates: reason == "anyway",
 	}
 	if ev.Kind == signalbox.EventClaim {
 		ev.Fence++

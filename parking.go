@@ -126,16 +126,16 @@ func park(c *Change, ev Event) error {
 	return nil
 }
 
-// unpark lets a parked task continue because its gate opened. With Event.Anyway someone asked
+// unpark lets a parked task continue because its gate opened. With Event.IgnoreGates someone asked
 // for it, and it also releases a task that waits for an account or a budget.
 func unpark(c *Change, ev Event) error {
 	t := &c.Task
-	if t.State == Pending && !ev.Anyway {
+	if t.State == Pending && !ev.IgnoreGates {
 		return Errorf(CodeConflict, "task %s is not parked", t.ID)
 	}
-	t.State, t.Anyway, c.Order = Pending, ev.Anyway, OrderTop
+	t.State, t.IgnoreGates, c.Order = Pending, ev.IgnoreGates, OrderTop
 	c.Entry.Message = cmp.Or(ev.Message, "its gate has opened")
-	if ev.Anyway {
+	if ev.IgnoreGates {
 		c.Entry.Message = "it runs although its account or a budget would hold it, as requested" + by(ev.By)
 	}
 	return nil

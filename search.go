@@ -101,8 +101,8 @@ func (q *Query) String() string {
 	return strings.Join(words, " ")
 }
 
-// Takes reports whether the query selects a task.
-func (q *Query) Takes(t *Task) bool {
+// Matches reports whether the query selects a task.
+func (q *Query) Matches(t *Task) bool {
 	when := t.EndedAt
 	if !t.State.Terminal() {
 		when = t.CreatedAt
@@ -155,8 +155,8 @@ func matches(t *Task, key, value string) bool {
 	return false
 }
 
-// Could reports whether the query may select a task in that state.
-func (q *Query) Could(s State) bool {
+// MatchesState reports whether the query may select a task in that state.
+func (q *Query) MatchesState(s State) bool {
 	for i := range q.clauses {
 		c := &q.clauses[i]
 		switch {
@@ -171,9 +171,9 @@ func (q *Query) Could(s State) bool {
 	return true
 }
 
-// Only returns the value of a key that all selected tasks share; "" if there is
+// SingleValue returns the value of a key that all selected tasks share; "" if there is
 // none or more than one.
-func (q *Query) Only(key string) string {
+func (q *Query) SingleValue(key string) string {
 	for i := range q.clauses {
 		if c := &q.clauses[i]; c.key == key && !c.not && len(c.values) == 1 {
 			return c.values[0]
@@ -182,8 +182,8 @@ func (q *Query) Only(key string) string {
 	return ""
 }
 
-// Names reports whether the query explicitly asks for a value of a key.
-func (q *Query) Names(key, value string) bool {
+// HasValue reports whether the query explicitly asks for a value of a key.
+func (q *Query) HasValue(key, value string) bool {
 	return slices.ContainsFunc(q.clauses, func(c clause) bool { return c.key == key && !c.not && slices.Contains(c.values, value) })
 }
 

@@ -146,13 +146,13 @@ func TestQueryTakes(t *testing.T) {
 		q := parseQuery(t, c.query)
 		parked := waiting
 		parked.State = signalbox.Parked
-		if q.Takes(&parked) != c.waiting {
+		if q.Matches(&parked) != c.waiting {
 			t.Errorf("%s takes the parked one: %v", c.query, !c.waiting)
 		}
-		if a, b := q.Takes(&failed), q.Takes(&waiting); a != c.failed || b != c.waiting {
+		if a, b := q.Matches(&failed), q.Matches(&waiting); a != c.failed || b != c.waiting {
 			t.Errorf("%s takes the failed one: %v, the waiting one: %v", c.query, a, b)
 		}
-		if q.Takes(&failed) && !q.Could(failed.State) || q.Takes(&waiting) && !q.Could(waiting.State) {
+		if q.Matches(&failed) && !q.MatchesState(failed.State) || q.Matches(&waiting) && !q.MatchesState(waiting.State) {
 			t.Errorf("%s takes what it could not", c.query)
 		}
 	}
@@ -161,8 +161,8 @@ func TestQueryTakes(t *testing.T) {
 func TestQueryOnly(t *testing.T) {
 	q := parseQuery(t, "state:failed job:a,b -tool:x queue:work since:1h")
 	since, until := q.Span()
-	if q.Only("state") != "failed" || q.Only("job") != "" || q.Only("tool") != "" || q.Only("queue") != "work" || !since.Equal(searchNow.Add(-time.Hour)) || !until.IsZero() {
-		t.Errorf("%s: state %q job %q tool %q queue %q %v %v", q.String(), q.Only("state"), q.Only("job"), q.Only("tool"), q.Only("queue"), since, until)
+	if q.SingleValue("state") != "failed" || q.SingleValue("job") != "" || q.SingleValue("tool") != "" || q.SingleValue("queue") != "work" || !since.Equal(searchNow.Add(-time.Hour)) || !until.IsZero() {
+		t.Errorf("%s: state %q job %q tool %q queue %q %v %v", q.String(), q.SingleValue("state"), q.SingleValue("job"), q.SingleValue("tool"), q.SingleValue("queue"), since, until)
 	}
 }
 

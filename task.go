@@ -230,9 +230,9 @@ type Task struct {
 	EditedAt time.Time
 	EditedBy string
 
-	// Anyway lets it be claimed and run even if the account of its agent is not open or a
+	// IgnoreGates lets it be claimed and run even if the account of its agent is not open or a
 	// budget other than its own is used up. It is reset at the end of the run.
-	Anyway bool
+	IgnoreGates bool
 
 	// Parking is how it was last parked; nil: never. Immutable.
 	Parking *Parking

@@ -126,7 +126,7 @@ func (w *world) expectedClaim(r store.ClaimRequest) (x expected) {
 	for i := range waiting {
 		t := &waiting[i]
 		if t.Ready && slices.Contains(r.Queues, t.Queue) && !paused[t.Queue] {
-			x.best, x.anyway = t.ID, t.Anyway
+			x.best, x.anyway = t.ID, t.IgnoreGates
 			break
 		}
 	}

@@ -108,8 +108,8 @@ func (b *Book) Blocked(name string) *signalbox.Account {
 // used.
 const leastHeard = time.Minute
 
-// Hear converts an agent's report to an event of its account; ok is false if it changes nothing.
-func (b *Book) Hear(agent string, n News, now time.Time) (ev signalbox.AccountEvent, ok bool) {
+// Report converts an agent's report to an event of its account; ok is false if it changes nothing.
+func (b *Book) Report(agent string, n News, now time.Time) (ev signalbox.AccountEvent, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, known := b.answered[agent]
@@ -173,9 +173,9 @@ const (
 	lastOverload  = 5 * time.Minute
 )
 
-// Meet returns what a limit means: how the task is parked, and the event of its account. Both may be nil:
+// Park returns what a limit means: how the task is parked, and the event of its account. Both may be nil:
 // without an account, the task cannot wait for a refused login. jitter is up to about a second.
-func Meet(t *signalbox.Task, account string, l *Limit, now time.Time, jitter time.Duration) (*signalbox.Parking, *signalbox.AccountEvent) {
+func Park(t *signalbox.Task, account string, l *Limit, now time.Time, jitter time.Duration) (*signalbox.Parking, *signalbox.AccountEvent) {
 	park := &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: account, Text: l.Text}, Began: l.Began}
 	ev := &signalbox.AccountEvent{Account: account, Now: now, Until: l.ResetsAt, Jitter: jitter, Window: l.Window, Reason: l.Text, Source: l.Source}
 	switch {
@@ -237,9 +237,9 @@ func (b *Book) Opens(parked []signalbox.Task, now time.Time) (open []signalbox.T
 	return open
 }
 
-// Keeps returns the gate at which an account keeps a waiting task, with the whole sentence as its Text; nil
+// HoldingGate returns the gate at which an account keeps a waiting task, with the whole sentence as its Text; nil
 // if the account lets the task through.
-func (b *Book) Keeps(t *signalbox.Task, name string, r Reserve, now time.Time) *signalbox.ClosedGate {
+func (b *Book) HoldingGate(t *signalbox.Task, name string, r Reserve, now time.Time) *signalbox.ClosedGate {
 	g := &signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: name}}
 	if a := b.Blocked(name); a != nil {
 		g.Text, g.Until, g.Since = a.String(), a.Until, a.Since

@@ -38,7 +38,7 @@ func TestMeet(t *testing.T) {
 				task.Parking = &signalbox.Parking{Count: c.parks}
 			}
 			c.limit.Began, c.limit.Text = true, "words"
-			park, ev := accounts.Meet(task, c.account, &c.limit, noon, time.Second)
+			park, ev := accounts.Park(task, c.account, &c.limit, noon, time.Second)
 			switch {
 			case (park == nil) != (c.kind == ""):
 				t.Fatalf("parked as %+v", park)
@@ -59,7 +59,7 @@ func TestHear(t *testing.T) {
 	at := func(d time.Duration) time.Time { return noon.Add(d) }
 	hear := func(agent string, used float64, answered time.Time, now time.Time) string {
 		t.Helper()
-		ev, ok := b.Hear(agent, accounts.News{Name: "max", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: used}}, AnsweredAt: answered}, now)
+		ev, ok := b.Report(agent, accounts.News{Name: "max", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: used}}, AnsweredAt: answered}, now)
 		if !ok {
 			return ""
 		}
@@ -124,10 +124,10 @@ func TestReserve(t *testing.T) {
 	if !b.ReserveChanged("max", r, noon) || b.ReserveChanged("max", r, noon) || !b.ReserveChanged("max", r, noon.Add(time.Hour)) {
 		t.Error("a change of what is reserved is not told once")
 	}
-	if g := b.Keeps(&signalbox.Task{Source: signalbox.SourceScheduler}, "max", r, noon); g == nil || !g.Until.Equal(noon.Add(time.Hour)) {
+	if g := b.HoldingGate(&signalbox.Task{Source: signalbox.SourceScheduler}, "max", r, noon); g == nil || !g.Until.Equal(noon.Add(time.Hour)) {
 		t.Errorf("a task of a schedule waits at %+v", g)
 	}
-	if g := b.Keeps(&signalbox.Task{Source: signalbox.SourceCLI}, "max", r, noon); g != nil {
+	if g := b.HoldingGate(&signalbox.Task{Source: signalbox.SourceCLI}, "max", r, noon); g != nil {
 		t.Errorf("a task of a person waits at %+v", g)
 	}
 }

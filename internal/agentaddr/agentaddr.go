@@ -29,7 +29,7 @@ var shared = netip.MustParsePrefix("100.64.0.0/10")
 // refused. trusted says that a token vouches for the agent; otherwise the
 // address must be a loopback address.
 func Check(ip netip.Addr, trusted bool) error {
-	if err := Never(ip); err != nil {
+	if err := CheckIP(ip); err != nil {
 		return err
 	}
 	for _, to := range reached(ip) {
@@ -40,10 +40,10 @@ func Check(ip netip.Addr, trusted bool) error {
 	return nil
 }
 
-// Never returns the reason why the address ip must never be contacted, or
+// CheckIP returns the reason why the address ip must never be contacted, or
 // nil: link-local and metadata addresses hand out credentials to any client
 // inside, and unspecified and multicast addresses belong to no host.
-func Never(ip netip.Addr) error {
+func CheckIP(ip netip.Addr) error {
 	for _, to := range reached(ip) {
 		switch {
 		case !to.IsValid():
@@ -64,7 +64,7 @@ func Public(ip netip.Addr) bool {
 			return false
 		}
 	}
-	return Never(ip) == nil
+	return CheckIP(ip) == nil
 }
 
 func isMetadata(ip netip.Addr) bool {

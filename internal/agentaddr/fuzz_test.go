@@ -20,7 +20,7 @@ func FuzzAddresses(f *testing.F) {
 			return
 		}
 		ip := netip.AddrFrom16([16]byte(raw))
-		never, trusted, untrusted := agentaddr.Never(ip), agentaddr.Check(ip, true), agentaddr.Check(ip, false)
+		never, trusted, untrusted := agentaddr.CheckIP(ip), agentaddr.Check(ip, true), agentaddr.Check(ip, false)
 		if never != nil && (trusted == nil || untrusted == nil) {
 			t.Fatalf("%s is always forbidden (%v), and an agent may have it", ip, never)
 		}
@@ -34,7 +34,7 @@ func FuzzAddresses(f *testing.F) {
 			t.Fatalf("%s counts as public", ip)
 		}
 		for _, wrapped := range wrap([4]byte{169, 254, 169, 254}, raw) {
-			if agentaddr.Never(wrapped) == nil {
+			if agentaddr.CheckIP(wrapped) == nil {
 				t.Fatalf("%s leads to a metadata service, and is allowed", wrapped)
 			}
 		}

@@ -201,7 +201,7 @@ func (d *Daemon) ask(ctx context.Context, q *runner.LimitsQuery, home string, en
 
 // hear records what a run has learnt from its provider, for the run and for
 // the agent.
-func (r *run) hear(h runner.Heard) {
+func (r *run) hear(h runner.ProviderReport) {
 	r.mu.Lock()
 	was := r.heard.Used
 	h = h.After(r.heardBefore)
@@ -222,7 +222,7 @@ func (r *run) uses(u runner.Used) {
 	}
 }
 
-func (r *run) lastHeard() runner.Heard {
+func (r *run) lastHeard() runner.ProviderReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.heard

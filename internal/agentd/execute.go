@@ -195,7 +195,7 @@ func (r *run) overLimit() stop {
 
 // failHopeless ends a run whose CLI keeps retrying what cannot succeed soon or at all, and a
 // run whose budget is used up.
-func (r *run) failHopeless(h runner.Heard) stop {
+func (r *run) failHopeless(h runner.ProviderReport) stop {
 	s := stop{state: stateFailed, errType: h.ErrType, limit: h.Limit}
 	if h.ErrType == runner.OverBudget {
 		s.message = r.lastTroubleText()

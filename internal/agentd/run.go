@@ -52,12 +52,12 @@ type run struct {
 	mu          sync.Mutex
 	rec         record
 	why         *stop
-	lastTrouble string           // last problem that the CLI reported and that persists
-	heard       runner.Heard     // from the provider
-	spends      api.AgentAccount // its name and login; "" if unknown
-	survivors   func() []int     // remaining processes of a run that could not be killed
+	lastTrouble string                // last problem that the CLI reported and that persists
+	heard       runner.ProviderReport // from the provider
+	spends      api.AgentAccount      // its name and login; "" if unknown
+	survivors   func() []int          // remaining processes of a run that could not be killed
 	locks       []*dirLock
-	heardBefore runner.Heard // by the earlier programs
+	heardBefore runner.ProviderReport // by the earlier programs
 }
 
 // stop says why a run is stopped from outside, and how that is recorded.

@@ -139,7 +139,7 @@ func (s *stdio) heed() {
 	})
 }
 
-func (s *stdio) giveUp(h runner.Heard) {
+func (s *stdio) giveUp(h runner.ProviderReport) {
 	if !s.gaveUp {
 		s.gaveUp = true
 		s.r.requestStop(s.r.failHopeless(h))

@@ -179,7 +179,7 @@ func (b *Book) Report(t *signalbox.Task, spent signalbox.Spent, now time.Time) s
 		}
 	}
 	for _, n := range r.names {
-		if over == "" && !t.Anyway && b.usedUp(n, now) {
+		if over == "" && !t.IgnoreGates && b.usedUp(n, now) {
 			over = "the " + b.text(n, now)
 		}
 	}
@@ -220,7 +220,7 @@ func (b *Book) usedUp(n Name, now time.Time) bool { return b.c.budget(n).Over(b.
 // If nothing is left the figure is the smallest one, since 0 means no limit.
 func (b *Book) Left(t *signalbox.Task, now time.Time) signalbox.Budget {
 	left := t.Budget.Left(t.Spent)
-	if !b.c.Daily() || t.Anyway {
+	if !b.c.Daily() || t.IgnoreGates {
 		return left
 	}
 	b.mu.Lock()
@@ -255,10 +255,10 @@ func (b *Book) gate(n Name, now time.Time) signalbox.ClosedGate {
 	return signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateBudget, Name: name, Text: b.text(n, now) + "; it opens at 00:00 UTC", Until: until}, Since: since}
 }
 
-// Keeps returns the gate at which a used-up budget keeps a waiting task from an agent with that account; nil
+// HoldingGate returns the gate at which a used-up budget keeps a waiting task from an agent with that account; nil
 // if none does. Without an agent, only the budgets of the day and of the task's owner are checked.
-func (b *Book) Keeps(t *signalbox.Task, agent, account string, now time.Time) *signalbox.ClosedGate {
-	if !b.c.Daily() || t.Anyway || t.Mode == signalbox.ModeTool {
+func (b *Book) HoldingGate(t *signalbox.Task, agent, account string, now time.Time) *signalbox.ClosedGate {
+	if !b.c.Daily() || t.IgnoreGates || t.Mode == signalbox.ModeTool {
 		return nil
 	}
 	b.mu.Lock()

@@ -31,7 +31,7 @@ type fakeStore struct {
 
 func (s *fakeStore) Usage(_ context.Context, q store.UsageQuery) (rows []signalbox.Usage, _ error) {
 	for i := range s.rows {
-		if q.Takes(&s.rows[i]) {
+		if q.Matches(&s.rows[i]) {
 			rows = append(rows, s.rows[i])
 		}
 	}
@@ -112,7 +112,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("closed are %v, left out %v", closed, except)
 			}
 			waiting := signalbox.Task{Owner: "user:ann", OwnerEmail: "ann@example.org"}
-			g := b.Keeps(&waiting, "a", "team", noon)
+			g := b.HoldingGate(&waiting, "a", "team", noon)
 			if (g == nil) != (c.gate == "") || g != nil && (g.Text != c.gate || g.Kind != signalbox.GateBudget || !g.Until.Equal(noon.Add(12*time.Hour))) {
 				t.Errorf("gate %+v", g)
 			}
@@ -122,11 +122,11 @@ func TestScopes(t *testing.T) {
 			if changed := refresh(t, b, s, noon); changed != (c.gate != "") {
 				t.Errorf("that it is used up is news: %v", changed)
 			}
-			waiting.Anyway, running.Anyway = true, true
-			if b.Keeps(&waiting, "a", "team", noon) != nil || b.Report(&running, spent(6), noon) != "" {
+			waiting.IgnoreGates, running.IgnoreGates = true, true
+			if b.HoldingGate(&waiting, "a", "team", noon) != nil || b.Report(&running, spent(6), noon) != "" {
 				t.Error("what runs anyway is kept")
 			}
-			if b.Keeps(&signalbox.Task{Owner: "user:ann", Mode: signalbox.ModeTool}, "a", "team", noon) != nil {
+			if b.HoldingGate(&signalbox.Task{Owner: "user:ann", Mode: signalbox.ModeTool}, "a", "team", noon) != nil {
 				t.Error("a tool call is kept")
 			}
 			tomorrow := noon.Add(12 * time.Hour)
@@ -161,7 +161,7 @@ func TestLeftIsTheLeastOfAll(t *testing.T) {
 	want(5, 700) // its own reports do not count against itself
 	b.Report(&other, spent(30), noon)
 	want(1e-9, 700) // nothing is left, and 0 would mean no limit
-	run.Anyway = true
+	run.IgnoreGates = true
 	if got := b.Left(&run, noon); got != (signalbox.Budget{NanoUSD: 6 * usd}) {
 		t.Errorf("anyway: %s", got)
 	}

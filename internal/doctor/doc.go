@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Look is one check; it is a director.DoctorCheck.
-type Look = func(ctx context.Context, admin bool) []api.Check
+// CheckFunc is one check; it is a director.DoctorCheck.
+type CheckFunc = func(ctx context.Context, admin bool) []api.Check
 
 // Areas.
 const (

@@ -32,7 +32,7 @@ const jumped = 2 * time.Second
 
 // Host checks the limits that the system sets this process, and its clock. started is the time.Now at which
 // the process started.
-func Host(started time.Time) Look {
+func Host(started time.Time) CheckFunc {
 	return func(context.Context, bool) []api.Check {
 		out := append([]api.Check{openFiles()}, bounds(groupOf())...)
 		now := time.Now()
@@ -127,7 +127,7 @@ type answer struct {
 
 // Agents asks each agent for its status, as the dispatcher does, and checks what the dispatcher does not
 // need: its clock, its version, and its folder. It is for admins, since it names all agents.
-func Agents(f Fleet) Look {
+func Agents(f Fleet) CheckFunc {
 	client := &http.Client{
 		Timeout: askTimeout,
 		Transport: &http.Transport{

@@ -14,7 +14,7 @@ import (
 
 // Limits reports how the programs of command tools are limited on this machine, and which limits of tools
 // cannot be enforced.
-func Limits(report confine.Report, tools []toolconf.CommandTool) Look {
+func Limits(report confine.Report, tools []toolconf.CommandTool) CheckFunc {
 	return func(_ context.Context, admin bool) []api.Check {
 		return append(limits(report, tools, admin), sandboxes(report, tools, admin)...)
 	}

@@ -26,7 +26,7 @@ const looks = 3
 // listed in view.go. It reads the waiting and running tasks, and the newest ended ones, so its cost does not
 // grow with the history. now is the clock of the store's leases; nil if no director runs that would renew
 // them.
-func Store(r store.Reader, now func() time.Time) Look {
+func Store(r store.Reader, now func() time.Time) CheckFunc {
 	return func(ctx context.Context, _ bool) []api.Check {
 		found, err := seenEachTime(ctx, r, now)
 		switch {
@@ -102,7 +102,7 @@ type Folder struct {
 
 // Data checks the data folder: whether the director can write there, who else can read it, the free space,
 // the kind of disk, and the key that encrypts secrets.
-func Data(f Folder) Look {
+func Data(f Folder) CheckFunc {
 	return func(_ context.Context, admin bool) []api.Check {
 		name := "the data folder"
 		if admin {

@@ -25,7 +25,7 @@ const limitJitter = time.Second
 // meet returns how a run that met a limit of its provider is parked, nil if it cannot be continued, and the
 // event for its account.
 func (e *Engine) meet(t *signalbox.Task, o Outcome) (*signalbox.Parking, *signalbox.AccountEvent) {
-	park, closed := accounts.Meet(t, o.Account.Name, o.Limit, e.Now(), max(0, e.Jitter(limitJitter*5/2)-limitJitter*2))
+	park, closed := accounts.Park(t, o.Account.Name, o.Limit, e.Now(), max(0, e.Jitter(limitJitter*5/2)-limitJitter*2))
 	if closed != nil {
 		closed.Of, closed.Login, closed.Windows = o.Account.Kind, o.Account.Login, o.Account.Windows
 	}
@@ -37,7 +37,7 @@ func (e *Engine) meet(t *signalbox.Task, o Outcome) (*signalbox.Parking, *signal
 
 // ReportAccount records what an agent reports about its account.
 func (e *Engine) ReportAccount(ctx context.Context, agent string, n accounts.News) error {
-	if ev, ok := e.accounts.Hear(agent, n, e.Now()); ok {
+	if ev, ok := e.accounts.Report(agent, n, e.Now()); ok {
 		_, err := e.ChangeAccount(ctx, ev)
 		return err
 	}
@@ -228,11 +228,11 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *signalbox.ClosedGate {
 
 // keeps returns the gate that keeps an agent from claiming a task; nil if there is none.
 func (e *Engine) keeps(t *signalbox.Task, a *LiveAgent) *signalbox.ClosedGate {
-	if g := e.budgets.Keeps(t, a.Name, a.Account, e.Now()); g != nil {
+	if g := e.budgets.HoldingGate(t, a.Name, a.Account, e.Now()); g != nil {
 		return g
 	}
-	if !t.Anyway {
-		if g := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now()); g != nil {
+	if !t.IgnoreGates {
+		if g := e.accounts.HoldingGate(t, a.Account, e.opts.Reserve[a.Account], e.Now()); g != nil {
 			return g
 		}
 	}
@@ -279,7 +279,7 @@ func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:
 //
 // Errors: CodeNotFound; CodeConflict if it does not wait; CodeAlreadyEnded.
 func (e *Engine) Unpark(ctx context.Context, id, by string) (signalbox.Task, error) {
-	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventUnpark, Anyway: true, By: by})
+	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventUnpark, IgnoreGates: true, By: by})
 }
 
 // withoutParked is the position of a task without the parked ones before it, which no agent claims.

@@ -55,7 +55,7 @@ func (e *Engine) checkBudgets(ctx context.Context, n *NewTask) error {
 		return err
 	}
 	a, _ := e.LiveAgent(n.Agent)
-	g := e.budgets.Keeps(&signalbox.Task{Owner: n.By.Key(), OwnerEmail: n.By.Email}, n.Agent, a.Account, e.Now())
+	g := e.budgets.HoldingGate(&signalbox.Task{Owner: n.By.Key(), OwnerEmail: n.By.Email}, n.Agent, a.Account, e.Now())
 	if g == nil {
 		return nil
 	}

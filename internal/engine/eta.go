@@ -19,7 +19,7 @@ type ETA = runtimes.Range
 // unknown duration (a pause, an account, a budget, agents that are closed or gone, runs that have all outlasted
 // their usual time), or if fewer than runtimes.Fewest runs are known.
 func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
-	if t.State != signalbox.Pending || pos.N == 0 || e.budgets.Keeps(t, "", "", e.Now()) != nil {
+	if t.State != signalbox.Pending || pos.N == 0 || e.budgets.HoldingGate(t, "", "", e.Now()) != nil {
 		return nil
 	}
 	stats := e.statsOf(ctx, t.Queue)
@@ -114,7 +114,7 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 	var runs []time.Duration
 	for _, a := range e.LiveAgents() {
 		if drain(pauses, a.Name) != nil || !a.Up || !slices.Contains(a.Queues(), queue) || a.Closed != nil || e.accounts.Blocked(a.Account) != nil ||
-			e.budgets.Keeps(&signalbox.Task{}, a.Name, a.Account, e.Now()) != nil {
+			e.budgets.HoldingGate(&signalbox.Task{}, a.Name, a.Account, e.Now()) != nil {
 			continue
 		}
 		f.slots += a.Slots

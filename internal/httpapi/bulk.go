@@ -94,7 +94,7 @@ func (h *bulkHandler) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalb
 // bulkTasks returns the matching tasks to which the action applies, at most maxBulk, and
 // whether there are more. Completed tasks are retried only if the query names that state.
 func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, more bool, err error) {
-	completed := q.Names("state", string(signalbox.Completed)) || q.Names("reason", string(signalbox.ReasonCompleted)) || q.Only("id") != ""
+	completed := q.HasValue("state", string(signalbox.Completed)) || q.HasValue("reason", string(signalbox.ReasonCompleted)) || q.SingleValue("id") != ""
 	can := func(t *signalbox.Task) bool {
 		if action == bulkCancel {
 			return !t.State.Terminal() && !t.CancelRequested
@@ -103,7 +103,7 @@ func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action stri
 	}
 	s := scanOf(q, access.CallerOf(r).Who, bulkRows, func() int { return httpio.MaxLimit })
 	if action == bulkCancel {
-		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
+		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.MatchesState(state) }
 	}
 	err = s.Run(r.Context(), h.engine.Read(), store.ScanCursor{}, func(t *signalbox.Task, _ store.ScanCursor) bool {
 		if can(t) {

@@ -165,7 +165,7 @@ func (h *callHandlers) streamCall(w http.ResponseWriter, r *http.Request, c *cal
 	ended, err := s.run(ctx, w, got)
 	last := leave()
 	switch {
-	case ended, h.life.Err() != nil, queuetools.Left(r.Context()):
+	case ended, h.life.Err() != nil, queuetools.StoppedWaiting(r.Context()):
 	case err != nil && !s.Gone && r.Context().Err() == nil:
 		return s.Fail(h.log, err) // a store error: a retry with the same key gets it as the answer
 	default:

@@ -155,7 +155,7 @@ func TestIncidentChatIsToldQueuedAndCallsAtOnce(t *testing.T) {
 // In the seed any finish removed the first execution in the line. Here the end of an execution
 // that no longer holds the slot changes nothing for others.
 func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
-	h := newAgentBox(t, agenttest.Options{Deaf: true})
+	h := newAgentBox(t, agenttest.Options{IgnoresCancel: true})
 	chats := h.line(3, `{"message":"m"}`)
 	ids := h.all()
 	h.agent.AwaitStart(1)

@@ -41,7 +41,7 @@ func (h *searchHandler) search(w http.ResponseWriter, r *http.Request) error {
 	if order != (signalbox.Sort{}) {
 		return h.sorted(w, r, &q, order, limit, after)
 	}
-	from, ok := store.ParseScanCursor(after, q.Only("queue"))
+	from, ok := store.ParseScanCursor(after, q.SingleValue("queue"))
 	if !ok {
 		return wrongAfter(after)
 	}
@@ -121,21 +121,21 @@ func (h *searchHandler) rows(ctx context.Context, tasks []signalbox.Task) []api.
 // scanOf scans the tasks that match a query and that a principal may see.
 func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() int) store.Scan {
 	return store.Scan{
-		Match: func(t *signalbox.Task) bool { return q.Takes(t) && who.SeesTask(t) }, MayMatch: q.Could,
-		Queues: []string{q.Only("queue")}, Ended: historyQuery(q), Budget: rows, PageSize: step,
+		Match: func(t *signalbox.Task) bool { return q.Matches(t) && who.SeesTask(t) }, MayMatch: q.MatchesState,
+		Queues: []string{q.SingleValue("queue")}, Ended: historyQuery(q), Budget: rows, PageSize: step,
 	}
 }
 
 // historyQuery is the part of the query that the store can evaluate.
 func historyQuery(q *signalbox.Query) store.HistoryQuery {
 	h := store.HistoryQuery{
-		Reason: signalbox.Reason(q.Only("reason")), Queue: q.Only("queue"), Source: signalbox.Source(q.Only("source")),
-		SourceJob: q.Only("job"), SessionID: q.Only("session"), Tool: q.Only("tool"), Text: q.Only(""),
+		Reason: signalbox.Reason(q.SingleValue("reason")), Queue: q.SingleValue("queue"), Source: signalbox.Source(q.SingleValue("source")),
+		SourceJob: q.SingleValue("job"), SessionID: q.SingleValue("session"), Tool: q.SingleValue("tool"), Text: q.SingleValue(""),
 	}
-	if state := signalbox.State(q.Only("state")); state.Valid() {
+	if state := signalbox.State(q.SingleValue("state")); state.Valid() {
 		h.State = state
 	}
-	if mode := q.Only("mode"); mode != "queue" { // for the store, "" means all modes
+	if mode := q.SingleValue("mode"); mode != "queue" { // for the store, "" means all modes
 		h.Mode = signalbox.Mode(mode)
 	}
 	h.Since, h.Until = q.Span()

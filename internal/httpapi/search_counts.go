@@ -50,14 +50,14 @@ func (h *searchHandler) counts(w http.ResponseWriter, r *http.Request) error {
 	s := store.Scan{
 		Match: who.SeesTask,
 		MayMatch: func(state signalbox.State) bool {
-			return slices.ContainsFunc(queries, func(q signalbox.Query) bool { return q.Could(state) })
+			return slices.ContainsFunc(queries, func(q signalbox.Query) bool { return q.MatchesState(state) })
 		},
 		Queues: []string{""}, Budget: searchRows, PageSize: func() int { return httpio.MaxLimit },
 	}
 	var oldest time.Time // end of the last scanned task
 	err := s.Run(r.Context(), h.engine.Read(), store.ScanCursor{}, func(t *signalbox.Task, _ store.ScanCursor) bool {
 		for i := range queries {
-			if queries[i].Takes(t) {
+			if queries[i].Matches(t) {
 				out.Counts[i].Total++
 			}
 		}
@@ -78,7 +78,7 @@ func (h *searchHandler) counts(w http.ResponseWriter, r *http.Request) error {
 func mayBeBeyond(q *signalbox.Query, phase string, oldest time.Time) bool {
 	for _, state := range signalbox.States() {
 		beyond := state.Terminal() || state.Waiting() && phase == store.PhaseWaiting
-		if since, _ := q.Span(); beyond && q.Could(state) && (phase != store.PhaseEnded || since.IsZero() || !oldest.Before(since)) {
+		if since, _ := q.Span(); beyond && q.MatchesState(state) && (phase != store.PhaseEnded || since.IsZero() || !oldest.Before(since)) {
 			return true
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 // Rules that all stores share, although they keep their rows differently.
 
-// Takes reports whether the query chooses an ended task.
-func (q *HistoryQuery) Takes(t *signalbox.Task) bool {
+// Matches reports whether the query selects an ended task.
+func (q *HistoryQuery) Matches(t *signalbox.Task) bool {
 	return among(q.State, t.State) && among(q.Reason, t.Reason) && among(q.Agent, t.Agent) && among(q.Queue, t.Queue) &&
 		among(q.Source, t.Source) && among(q.SourceJob, t.SourceJob) && among(q.SessionID, t.SessionID) &&
 		among(q.Mode, t.Mode) && among(q.Tool, t.Tool) &&
@@ -22,14 +22,14 @@ func (q *HistoryQuery) Takes(t *signalbox.Task) bool {
 		(q.Text == "" || strings.Contains(strings.ToLower(t.Preview), strings.ToLower(q.Text)))
 }
 
-// Takes reports whether the query chooses a session.
-func (q *SessionQuery) Takes(s *signalbox.Session) bool {
+// Matches reports whether the query selects a session.
+func (q *SessionQuery) Matches(s *signalbox.Session) bool {
 	return among(q.Agent, s.Agent) && among(q.Owner, s.Owner) && among(q.Source, s.Source) && among(q.State, s.State) &&
 		(!q.Current || s.Current)
 }
 
-// Takes reports whether the query chooses a row of the audit log.
-func (q *AuditQuery) Takes(a *signalbox.Audit) bool {
+// Matches reports whether the query selects a row of the audit log.
+func (q *AuditQuery) Matches(a *signalbox.Audit) bool {
 	behind := a.Seq > q.After
 	if q.Newest {
 		behind = q.After == 0 || a.Seq < q.After

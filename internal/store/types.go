@@ -108,9 +108,9 @@ type Except struct {
 	Owners  []string // by key or e-mail address
 }
 
-// Takes reports whether a task is among them.
-func (e *Except) Takes(t *signalbox.Task) bool {
-	return !t.Anyway && (slices.Contains(e.Sources, t.Source) || len(e.Owners) > 0 &&
+// Contains reports whether a task is among them.
+func (e *Except) Contains(t *signalbox.Task) bool {
+	return !t.IgnoreGates && (slices.Contains(e.Sources, t.Source) || len(e.Owners) > 0 &&
 		(t.Owner != "" && slices.Contains(e.Owners, t.Owner) || t.OwnerEmail != "" && slices.Contains(e.Owners, t.OwnerEmail)))
 }
 

@@ -32,8 +32,8 @@ type UsageQuery struct {
 	Model    string
 }
 
-// Takes reports whether the query chooses a row.
-func (q *UsageQuery) Takes(u *signalbox.Usage) bool {
+// Matches reports whether the query selects a row.
+func (q *UsageQuery) Matches(u *signalbox.Usage) bool {
 	return u.Day >= q.From && u.Day <= q.To && among(q.Agent, u.Agent) && among(q.Schedule, u.Schedule) &&
 		(among(q.Owner, u.Owner) || q.Owner == u.Email) && among(q.Model, u.Model)
 }

@@ -26,9 +26,9 @@ type Object struct {
 	Values map[string]any
 }
 
-// Twice describes a duplicate member: of two programs that read the object,
+// Duplicate describes a duplicate member: of two programs that read the object,
 // each may take another one.
-const Twice = "is given twice"
+const Duplicate = "is given twice"
 
 // Error describes a mistake in a text, and its place.
 type Error struct {
@@ -157,7 +157,7 @@ func object(dec *jsontext.Decoder, depth int) (any, *fault) {
 		}
 		key := name.String()
 		if _, twice := o.Values[key]; twice {
-			return nil, (&fault{what: Twice}).in(member(key))
+			return nil, (&fault{what: Duplicate}).in(member(key))
 		}
 		v, wrong := value(dec, depth+1)
 		if wrong != nil {

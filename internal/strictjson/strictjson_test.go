@@ -103,7 +103,7 @@ func members(dec *json.Decoder, path string, depth int) (any, error) {
 		key, _ := tok.(string)
 		field := strictjson.Join(path, key)
 		if _, twice := o.Values[key]; twice {
-			return nil, &strictjson.Error{Path: field, What: strictjson.Twice}
+			return nil, &strictjson.Error{Path: field, What: strictjson.Duplicate}
 		}
 		v, err := value(dec, field, depth+1)
 		if err != nil {

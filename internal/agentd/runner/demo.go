@@ -80,7 +80,7 @@ func demo(ctx context.Context, t Task, out io.Writer) Outcome {
 		}
 		used := demoUsed(t.Prompt, i, steps)
 		if t.Hear != nil {
-			t.Hear(Heard{Used: used})
+			t.Hear(ProviderReport{Used: used})
 		}
 		fmt.Fprintf(out, "step %d of %d: %s\n", i, steps, oneLine(t.Prompt, 60))
 		if why := used.Over(t.Budget); why != "" && i < steps {

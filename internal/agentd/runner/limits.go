@@ -32,8 +32,8 @@ const (
 // DefaultLimitWait replaces an Options.LimitWait of 0.
 const DefaultLimitWait = 20 * time.Second
 
-// Heard is what a run has learnt from its provider. Its parts are immutable.
-type Heard struct {
+// ProviderReport is what a run has learnt from its provider. Its parts are immutable.
+type ProviderReport struct {
 	// ErrType and Limit describe the limit that the CLI has met and not yet got past:
 	// usage_limit, overloaded, login_refused or OverBudget; "" and nil for none. If the run
 	// fails now, this is the reason. OverBudget has no Limit.
@@ -48,7 +48,7 @@ type Heard struct {
 }
 
 // After adds what an earlier program of the same run has learnt.
-func (h Heard) After(earlier Heard) Heard {
+func (h ProviderReport) After(earlier ProviderReport) ProviderReport {
 	h.Windows = MergeWindows(earlier.Windows, h.Windows)
 	if h.AnsweredAt.IsZero() {
 		h.AnsweredAt = earlier.AnsweredAt
@@ -61,7 +61,7 @@ func (h Heard) After(earlier Heard) Heard {
 type trouble struct {
 	text     string
 	hopeless bool
-	heard    Heard
+	heard    ProviderReport
 	meter    meter
 	refusals int              // consecutive refusals for too many requests
 	wait     time.Duration    // Options.LimitWait
@@ -70,7 +70,7 @@ type trouble struct {
 
 func (t *trouble) Trouble() (string, bool)          { return t.text, t.hopeless }
 func (t *trouble) StderrLine([]byte) (string, bool) { return "", false }
-func (t *trouble) Heard() Heard                     { return t.heard }
+func (t *trouble) Heard() ProviderReport            { return t.heard }
 
 func (b commonRunner) trouble(t Task) trouble {
 	m := meter{prices: b.opt.Prices, asked: t.Model, budget: t.Budget}

@@ -269,7 +269,7 @@ func TestLimitsOfHostileEvents(t *testing.T) {
 }
 
 // wellFormed fails the test if the recorded values are not valid.
-func wellFormed(t *testing.T, h Heard) {
+func wellFormed(t *testing.T, h ProviderReport) {
 	t.Helper()
 	if _, err := json.Marshal(h); err != nil {
 		t.Errorf("%+v: %v", h, err)

@@ -63,8 +63,8 @@ type Task struct {
 
 	Gateway *Gateway // the director's tools, for a CLI that supports MCP; nil: none
 
-	Budget signalbox.Budget // budget of the run
-	Hear   func(Heard)      // receives what a run within this process learns from its provider; may be nil
+	Budget signalbox.Budget     // budget of the run
+	Hear   func(ProviderReport) // receives what a run within this process learns from its provider; may be nil
 
 	// Env is the environment of a program of the run; Brought is the part that
 	// the task itself set.
@@ -97,7 +97,7 @@ type Stream interface {
 	// soon, or if the budget is used up: then the run is ended with Heard().ErrType.
 	Trouble() (trouble string, hopeless bool)
 	// Heard is what the stream has learnt from the provider so far.
-	Heard() Heard
+	Heard() ProviderReport
 	// Session is the CLI's ID of the conversation, once the CLI has named it.
 	Session() string
 	// Done reports whether the terminal event has been seen.

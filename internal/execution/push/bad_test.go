@@ -76,7 +76,7 @@ func TestInvalidRunStatusAnswers(t *testing.T) {
 				if !f.namedIn(got.Message) || !strings.Contains(got.Message, "the slot lease (execution_ttl) of 10m0s ran out") {
 					t.Errorf("the message does not name what was wrong: %q", got.Message)
 				}
-				a.Calm()
+				a.ClearScripts()
 				if plain { // the agent may still run it, so it is told to stop, and its slot is free when it has
 					a.Await("the run is stopped", func() bool { return a.Executions()[0].End != 0 })
 				}
@@ -128,7 +128,7 @@ func TestInvalidStatusAnswers(t *testing.T) {
 			if h.live("fake").Up {
 				t.Error("it is up")
 			}
-			a.Calm()
+			a.ClearScripts()
 			h.ends(h.submit(engine.NewTask{}), signalbox.ReasonCompleted)
 		})
 	}

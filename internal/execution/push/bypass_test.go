@@ -136,7 +136,7 @@ func TestBypassCancelAndRestart(t *testing.T) {
 // A release spares isolated runs, except those that were asked to stop and did not.
 func TestBypassRelease(t *testing.T) {
 	h := newFixture(t)
-	a := h.agent(Options{Isolated: 2, Deaf: true})
+	a := h.agent(Options{Isolated: 2, IgnoresCancel: true})
 	h.start()
 	h.untilUp("fake")
 	stuck, goesOn := h.submit(aside()), h.submit(aside())
@@ -158,7 +158,7 @@ func TestBypassRelease(t *testing.T) {
 func TestBypassLost(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
-		a := h.agent(Options{Isolated: 1, Plain: plain, Deaf: true, Sloppy: true})
+		a := h.agent(Options{Isolated: 1, Plain: plain, IgnoresCancel: true, NeverBusy: true})
 		h.start()
 		h.untilUp("fake")
 		long := aside()

@@ -55,7 +55,7 @@ func TestCancelOfPlainAgentIsNoticedAtOnce(t *testing.T) {
 // The agent's first report counts: a task may complete while it is being cancelled.
 func TestCancelLosesAgainstCompletion(t *testing.T) {
 	h := newFixture(t)
-	a := h.agent(Options{Deaf: true})
+	a := h.agent(Options{IgnoresCancel: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.untilState(id, signalbox.Working)
@@ -121,7 +121,7 @@ func TestCancelWhileDispatching(t *testing.T) {
 func TestReleaseStopsAgent(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
-		a := h.agent(Options{Plain: plain, Sloppy: true})
+		a := h.agent(Options{Plain: plain, NeverBusy: true})
 		a.Script(Cancel, Say(503, nil)) // it is told again
 		id := h.submit(engine.NewTask{})
 		h.start()
@@ -163,7 +163,7 @@ func TestReleaseWhileDispatchingStopsAgent(t *testing.T) {
 // The late result of an execution that was lost here no longer counts.
 func TestLateResultIsDiscarded(t *testing.T) {
 	h := newFixture(t)
-	a := h.agent(Options{Deaf: true})
+	a := h.agent(Options{IgnoresCancel: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.untilState(id, signalbox.Working)

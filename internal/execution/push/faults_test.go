@@ -44,7 +44,7 @@ func TestFault01NoHeadOfLineBlocking(t *testing.T) {
 // Fault 2: a stale idle cache without a reservation dispatches twice to one agent, and a reload by creation
 // time undoes the order after a 409.
 func TestFault02NoDoubleDispatchFromStaleIdleCache(t *testing.T) {
-	for _, o := range []Options{{Sloppy: true, Plain: true}, {Sloppy: true}} {
+	for _, o := range []Options{{NeverBusy: true, Plain: true}, {NeverBusy: true}} {
 		h := newFixture(t, noTick)
 		a := h.agent(o)
 		h.start()
@@ -414,7 +414,7 @@ func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
 func TestFault10LostResponseRunsOnce(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
-		a := h.agent(Options{Plain: plain, Sloppy: true})
+		a := h.agent(Options{Plain: plain, NeverBusy: true})
 		a.Script(Offer, Taking(Reset()))
 		id := h.submit(engine.NewTask{})
 		h.start()

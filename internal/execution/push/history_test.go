@@ -48,8 +48,8 @@ func TestRandomHistories(t *testing.T) {
 			for n := range 3 {
 				// Sloppy agents accept every offer: an overlap is our fault.
 				s.agents = append(s.agents, s.agent(Options{
-					Name: string(rune('a' + n)), Kind: []string{"red", "blue"}[n%2], Plain: n == 1, Sloppy: n == 1, Slots: []int{1, 1, 2}[n],
-					Isolated: []int{2, 0, 1}[n], Sessions: n == 0, Deaf: n == 2 && seed%3 == 0,
+					Name: string(rune('a' + n)), Kind: []string{"red", "blue"}[n%2], Plain: n == 1, NeverBusy: n == 1, Slots: []int{1, 1, 2}[n],
+					Isolated: []int{2, 0, 1}[n], Sessions: n == 0, IgnoresCancel: n == 2 && seed%3 == 0,
 				}))
 			}
 			s.start()
@@ -149,7 +149,7 @@ func (s *historyPlayer) settleDown() {
 	defer stop()
 	over := time.Now().Add(60 * time.Second)
 	for _, a := range s.agents {
-		a.Calm()
+		a.ClearScripts()
 	}
 	for !s.allEnded(s.ids) {
 		for _, a := range s.agents {

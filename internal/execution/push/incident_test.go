@@ -79,7 +79,7 @@ func TestIncidentSlotFreedWhileRowSaysRunning(t *testing.T) {
 			h.store = &checked{Store: h.store, t: t}
 			h.opts.FollowWait = 50 * time.Millisecond
 		})
-		a := h.agent(Options{Plain: plain, Sloppy: true})
+		a := h.agent(Options{Plain: plain, NeverBusy: true})
 		h.start()
 		run := func() string {
 			id := h.submit(engine.NewTask{TimeoutSeconds: 3600})
@@ -209,7 +209,7 @@ func TestIncidentCancelledRecordedAsSuccess(t *testing.T) {
 		"completed as cancelled": {State: "completed", Output: "half of it", Error: cut},
 	} {
 		h := newFixture(t)
-		a := h.agent(Options{Deaf: true})
+		a := h.agent(Options{IgnoresCancel: true})
 		h.start()
 		id := h.submit(engine.NewTask{})
 		h.untilState(id, signalbox.Working)
@@ -226,7 +226,7 @@ func TestIncidentCancelledRecordedAsSuccess(t *testing.T) {
 // kept aside.
 func TestIncidentFailedThenSuccessFlicker(t *testing.T) {
 	h := newFixture(t, fast)
-	a := h.agent(Options{Deaf: true, Slots: 2})
+	a := h.agent(Options{IgnoresCancel: true, Slots: 2})
 	h.start()
 	id := h.submit(engine.NewTask{})
 	h.untilState(id, signalbox.Working)

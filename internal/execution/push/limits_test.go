@@ -131,7 +131,7 @@ func TestStallLimit(t *testing.T) {
 func TestStallClockAfterRestart(t *testing.T) {
 	for _, says := range []bool{true, false} {
 		h := newFixture(t, stallLimit(5*time.Minute))
-		a := h.agent(Options{NoOutput: true, Quiet: true})
+		a := h.agent(Options{NoOutput: true, NoLastOutput: true})
 		h.start()
 		id := h.submit(engine.NewTask{})
 		began := h.untilState(id, signalbox.Working).StartedAt

@@ -29,7 +29,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 		for kind, o := range agents {
 			t.Run(how+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				o.Sloppy = true // so that a second execution would be seen
+				o.NeverBusy = true // so that a second execution would be seen
 				settings := []setting{}
 				if how == "hang" || how == "drip" || how == "flood" {
 					settings = append(settings, shortTimeouts)
@@ -137,7 +137,7 @@ func TestLostReplyIsNotMistakenForALostAttempt(t *testing.T) {
 // believed the second time.
 func TestNeverSeenIsConfirmed(t *testing.T) {
 	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.Confirm = 300 * time.Millisecond })
-	a := h.agent(Options{Sloppy: true})
+	a := h.agent(Options{NeverBusy: true})
 	sign := make(chan struct{})
 	a.Script(Offer, func(x *Exchange) {
 		<-sign // whether or not the caller has given up
@@ -185,7 +185,7 @@ func (h *fixture) silent(a *Agent) {
 // next one, with a higher fence, and stops the old run for it.
 func TestSilentFencingAgentIsOfferedAHigherFenceWhenBack(t *testing.T) {
 	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
-	a := h.agent(Options{Deaf: true})
+	a := h.agent(Options{IgnoresCancel: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.untilState(id, signalbox.Working)
@@ -215,7 +215,7 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	for _, how := range []string{"idle", "forgot", "released"} {
 		t.Run(how, func(t *testing.T) {
 			h := newFixture(t, shortTimeouts)
-			a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
+			a := h.agent(Options{Plain: true, NeverBusy: true, IgnoresCancel: true})
 			id := h.submit(engine.NewTask{})
 			h.start()
 			h.untilState(id, signalbox.Working)
@@ -317,7 +317,7 @@ func TestLogOfSecondAttemptFollowsFirst(t *testing.T) {
 // by the id that another agent gave the task.
 func TestWithheldSlotChecksItsOwnExecution(t *testing.T) {
 	h := newFixture(t, shortTimeouts, fast)
-	a := h.agent(Options{Name: "a", Plain: true, Sloppy: true, Deaf: true})
+	a := h.agent(Options{Name: "a", Plain: true, NeverBusy: true, IgnoresCancel: true})
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	h.start()
 	h.untilState(id, signalbox.Working)

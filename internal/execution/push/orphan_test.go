@@ -29,7 +29,7 @@ func TestReleasedExecutionIsFollowedUntilEnd(t *testing.T) {
 	const secret = "hunter2-is-my-password"
 	for _, plain := range []bool{false, true} {
 		h := newFixture(t)
-		a := h.agent(Options{Plain: plain, Deaf: true})
+		a := h.agent(Options{Plain: plain, IgnoresCancel: true})
 		h.start()
 		id := h.submit(engine.NewTask{Env: map[string]string{"PASSWORD": secret}})
 		h.untilState(id, signalbox.Working)
@@ -155,7 +155,7 @@ func TestUnansweredOfferIsStoppedByFence(t *testing.T) {
 // If an agent never says how an orphan ended, it is no longer asked when the slot lease is over.
 func TestOrphanIsFollowedForLeaseOnly(t *testing.T) {
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
-	a := h.agent(Options{Deaf: true, Slots: 2})
+	a := h.agent(Options{IgnoresCancel: true, Slots: 2})
 	h.start()
 	id := h.submit(engine.NewTask{})
 	h.untilState(id, signalbox.Working)
@@ -206,7 +206,7 @@ func TestOrphanSurvivesRestart(t *testing.T) {
 	h.ends(untold, signalbox.ReasonReleased)
 	a.AwaitRequest(Cancel, 1)
 	h.stop()
-	a.Calm()
+	a.ClearScripts()
 	h.start()
 	if got := h.stale(untold, 1)[0]; got.State != "cancelled" {
 		t.Errorf("kept %+v", got)

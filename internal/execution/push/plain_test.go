@@ -115,7 +115,7 @@ func TestResultOfForgottenRunIsFetchedFromHistory(t *testing.T) {
 func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 	for _, onLost := range []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue} {
 		h := newFixture(t)
-		a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
+		a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, NeverBusy: true})
 		a.Script(Offer, Taking(Reset()))
 		id := h.submit(engine.NewTask{OnLost: onLost})
 		h.start()
@@ -145,7 +145,7 @@ func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 // more, and offered nothing until it is idle.
 func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
 	h := newFixture(t)
-	a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
+	a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, NeverBusy: true})
 	a.Script(Offer, Taking(Reset()))
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -164,7 +164,7 @@ func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
 // Two runs of the same prompt within the time of the offer: neither is proven to be the task.
 func TestTwoCandidatesProveNothing(t *testing.T) {
 	h := newFixture(t)
-	a := h.agent(Options{Plain: true, Sloppy: true})
+	a := h.agent(Options{Plain: true, NeverBusy: true})
 	a.Script(Offer, Taking(func(x *Exchange) {
 		x.Agent.RunForeign("do it")
 		for i, e := range x.Agent.Executions() {

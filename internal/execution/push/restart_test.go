@@ -20,7 +20,7 @@ func TestRestartAdoptsInFlight(t *testing.T) {
 				t.Run(back+"/"+string(state), func(t *testing.T) {
 					t.Parallel()
 					h := newFixture(t)
-					a := h.agent(Options{Plain: plain, Sloppy: true, Deaf: true})
+					a := h.agent(Options{Plain: plain, NeverBusy: true, IgnoresCancel: true})
 					if state == signalbox.Dispatching {
 						a.Script(Offer, Taking(Hang()))
 					}
@@ -94,7 +94,7 @@ func TestRestartLosesTasksOfRemovedAgents(t *testing.T) {
 // A withheld slot is also withheld by the next director.
 func TestRestartKeepsSlotsWithheld(t *testing.T) {
 	h := newFixture(t, shortTimeouts)
-	a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
+	a := h.agent(Options{Plain: true, NeverBusy: true, IgnoresCancel: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.untilState(id, signalbox.Working)

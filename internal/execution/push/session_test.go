@@ -170,7 +170,7 @@ func TestSessionsThatCannotBeListed(t *testing.T) {
 	}
 	a.Down()
 	h.await("it is down", func() bool { return !h.live("fake").Up })
-	a.Calm()
+	a.ClearScripts()
 	a.Up()
 	h.await("it is asked again", func() bool { return h.sessionState(used) == signalbox.SessionGone })
 	if most.Load() > 1 {

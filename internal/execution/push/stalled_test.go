@@ -35,10 +35,10 @@ func TestWedgedRunOfResponsiveAgent(t *testing.T) {
 		says  string
 	}{
 		"it reports progress":                   {Options{}, engine.NewTask{TimeoutSeconds: 7200}, ttl, "its agent answers and tells of no progress (execution_ttl"},
-		"it is ours, of an earlier release":     {Options{Quiet: true}, engine.NewTask{}, hour, "reports no progress"},
+		"it is ours, of an earlier release":     {Options{NoLastOutput: true}, engine.NewTask{}, hour, "reports no progress"},
 		"plain":                                 {Options{Plain: true}, engine.NewTask{}, hour, "reports no progress"},
-		"plain and deaf":                        {Options{Plain: true, Deaf: true}, engine.NewTask{}, hour, "reports no progress"},
-		"it reports progress and does not stop": {Options{Deaf: true}, engine.NewTask{}, ttl, "tells of no progress"},
+		"plain and deaf":                        {Options{Plain: true, IgnoresCancel: true}, engine.NewTask{}, hour, "reports no progress"},
+		"it reports progress and does not stop": {Options{IgnoresCancel: true}, engine.NewTask{}, ttl, "tells of no progress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newFixture(t, byProgress)
@@ -50,7 +50,7 @@ func TestWedgedRunOfResponsiveAgent(t *testing.T) {
 			h.clock.silenceFor(c.limit - second)
 			h.staysWorking(id)
 			h.clock.silenceFor(second)
-			if c.agent.Deaf {
+			if c.agent.IgnoresCancel {
 				h.untilState(id, signalbox.Cancelling)
 				h.await("it was told to stop", func() bool { return len(a.Requests(Cancel)) > 0 })
 				h.await("the grace is over", func() bool {
@@ -61,7 +61,7 @@ func TestWedgedRunOfResponsiveAgent(t *testing.T) {
 			if got := h.ends(id, signalbox.ReasonStalled); got.State != signalbox.Failed || !strings.Contains(got.Message, c.says) {
 				t.Errorf("it ended %s with %q", got.State, got.Message)
 			}
-			if c.agent.Plain && c.agent.Deaf {
+			if c.agent.Plain && c.agent.IgnoresCancel {
 				h.keepsTheSlotUntilIdle(a, id)
 			}
 		})

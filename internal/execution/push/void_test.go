@@ -77,7 +77,7 @@ func TestOfferBeforeVoidIsFollowed(t *testing.T) {
 
 func offerBeforeVoid(t *testing.T, answer Step) {
 	h := newFixture(t, shortTimeouts)
-	a := h.agent(Options{Sloppy: true})
+	a := h.agent(Options{NeverBusy: true})
 	sign, had := make(chan struct{}), make(chan struct{})
 	a.Script(Offer, heldOffer(t, sign, had))
 	a.Script(Void, func(x *Exchange) {

@@ -41,7 +41,7 @@ func TestTheWholeLogIsReadFromTheAgent(t *testing.T) {
 	whole(4, "two\n", true)
 	a.Always(Output, func(x *Exchange) { x.Answer(http.StatusOK, api.AgentOutput{Seq: 5, Text: "x", Next: 2}) })
 	fails(working, signalbox.CodeAgentDown)
-	a.Calm()
+	a.ClearScripts()
 	forgotten := working
 	forgotten.TaskID = "task-of-another-day"
 	fails(forgotten, signalbox.CodeNotFound)

@@ -274,7 +274,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, tree *strict
 	}
 	var wrong *strictjson.Error
 	parsed, err := strictjson.Parse(body)
-	if errors.As(err, &wrong) && wrong.What == strictjson.Twice && !strings.Contains(wrong.Path, "params.arguments.") {
+	if errors.As(err, &wrong) && wrong.What == strictjson.Duplicate && !strings.Contains(wrong.Path, "params.arguments.") {
 		refuse(w, http.StatusBadRequest, wrong.Error())
 		return nil, nil, false
 	}

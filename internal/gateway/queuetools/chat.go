@@ -131,8 +131,8 @@ func leaves(ctx context.Context) error {
 	return errLeft
 }
 
-// Left reports whether a caller stopped waiting and leaves its task running.
-func Left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLeft) }
+// StoppedWaiting reports whether a caller stopped waiting and leaves its task running.
+func StoppedWaiting(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLeft) }
 
 // chatTurn is what the stream of a turn has reported so far.
 type chatTurn struct {

@@ -284,7 +284,7 @@ func (r EgressPolicy) Check(host string) error {
 }
 
 func (r EgressPolicy) checkIP(ip netip.Addr, named bool) error {
-	if err := agentaddr.Never(ip); err != nil {
+	if err := agentaddr.CheckIP(ip); err != nil {
 		return &egressError{err.Error()}
 	}
 	if !named && !r.Private && !agentaddr.Public(ip) {

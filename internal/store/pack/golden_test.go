@@ -98,7 +98,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	parkable := budgeted
 	parkable.Budget = signalbox.Budget{}
 	edited := parkable
-	edited.Parking, edited.Anyway = nil, false
+	edited.Parking, edited.IgnoreGates = nil, false
 	spent := edited
 	spent.EditedAt, spent.EditedBy = time.Time{}, ""
 	requeued := spent

@@ -31,7 +31,7 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Texts(string(t.Source), t.SourceJob, t.Preview, t.IdempotencyKey, t.IdempotencyHash, string(t.Mode), t.Tool)
 	p.Texts(t.Owner, t.OwnerEmail, t.ParentID, t.Agent, t.AgentURL, t.TaskID, t.LastError, t.CancelledBy)
 	p.Texts(string(t.StopReason), t.StopMessage)
-	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.Anyway)
+	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.IgnoreGates)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Older rows lack these groups; a later group is only written after all earlier ones.
 	placed := t.Needs != nil || t.Workplace != "" || t.Landing != nil
@@ -87,7 +87,7 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	t.Owner, t.OwnerEmail, t.ParentID, t.Agent = d.Text(), d.Text(), d.Text(), d.Text()
 	t.AgentURL, t.TaskID, t.LastError, t.CancelledBy = d.Text(), d.Text(), d.Text(), d.Text()
 	t.StopReason, t.StopMessage = signalbox.Reason(d.Text()), d.Text()
-	d.Flags(&t.Ready, &t.HasEnv, &t.Waits, &t.CancelRequested, &t.Anyway)
+	d.Flags(&t.Ready, &t.HasEnv, &t.Waits, &t.CancelRequested, &t.IgnoreGates)
 	t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt = d.Time(), d.Time(), d.Time(), d.Time()
 	t.DispatchedAt, t.StartedAt, t.EndedAt = d.Time(), d.Time(), d.Time()
 	if len(d.b) > 0 {

@@ -394,7 +394,7 @@ func accountHeld(b *fixture) {
 // anyway lets a task run although its account is not open.
 func (b *fixture) anyway(id string) signalbox.Task {
 	b.Helper()
-	return b.happen(id, signalbox.Event{Kind: signalbox.EventUnpark, Anyway: true, By: "ann"})
+	return b.happen(id, signalbox.Event{Kind: signalbox.EventUnpark, IgnoreGates: true, By: "ann"})
 }
 
 func accountAnyway(b *fixture) {
@@ -402,9 +402,9 @@ func accountAnyway(b *fixture) {
 	b.submits(2)
 	b.limit("max", time.Hour)
 	b.held(b.spends("a", "max"))
-	b.same("anyway", [2]bool{b.anyway(id(3)).Anyway, b.task(id(3)).Anyway}, [2]bool{true, true})
+	b.same("anyway", [2]bool{b.anyway(id(3)).IgnoreGates, b.task(id(3)).IgnoreGates}, [2]bool{true, true})
 	t := b.claimed(b.spends("a", "max"))
-	b.same("claimed", [2]any{t.ID, t.Anyway}, [2]any{id(3), true})
+	b.same("claimed", [2]any{t.ID, t.IgnoreGates}, [2]any{id(3), true})
 	b.finish(t.ID)
 	b.held(b.spends("a", "max"))
 	b.anyway(parked.ID)

@@ -51,7 +51,7 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 		Kind: kind, Now: p.now, Agent: "a", Slot: 0, TaskID: pick(t, "their id", "", "t1"),
 		SessionID: pick(t, "session", someSessions...), Message: pick(t, "message", "", "because"),
 		Delay: pick(t, "delay", 0, time.Second, time.Minute), Withhold: rapid.Bool().Draw(t, "withhold"),
-		By: pick(t, "by", "", "me"), Queue: pick(t, "queue", someQueues...), Anyway: rapid.Bool().Draw(t, "anyway"),
+		By: pick(t, "by", "", "me"), Queue: pick(t, "queue", someQueues...), IgnoreGates: rapid.Bool().Draw(t, "anyway"),
 	}
 	switch kind {
 	case signalbox.EventFinish:

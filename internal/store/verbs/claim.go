@@ -55,7 +55,7 @@ func (v *claim) run(x *workingSet) error {
 		return errMissing
 	}
 	v.got.Short = pick.short && open
-	if v.got.Held = !open; r == nil || !open && !r.task.Anyway {
+	if v.got.Held = !open; r == nil || !open && !r.task.IgnoreGates {
 		return nil
 	}
 	fence, err := store.NextFence(x.Fence, c.FenceAbove)

@@ -28,7 +28,7 @@ func (v *choice) over() bool { return v.passed > signalbox.MaxPassed }
 
 // takes reports whether a task may be taken. x.missing may be set.
 func (v *choice) takes(t *signalbox.Task) bool {
-	if v.c.Except.Takes(t) {
+	if v.c.Except.Contains(t) {
 		return false
 	}
 	needs := v.c.Requires(t)

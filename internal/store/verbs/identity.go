@@ -167,7 +167,7 @@ func (s *Store) AuditLog(ctx context.Context, q store.AuditQuery) (list []signal
 			if err != nil {
 				return nil, err
 			}
-			if q.Takes(&a) {
+			if q.Matches(&a) {
 				list = append(list, a)
 			}
 			if len(list) == q.Limit {

@@ -84,7 +84,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (page store.H
 			looked++
 			t := &rows[i]
 			at = store.EndedCursorOf(t)
-			if q.Takes(t) {
+			if q.Matches(t) {
 				page.Tasks = append(page.Tasks, *t)
 			}
 		}

@@ -186,7 +186,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (page store.
 			}
 			looked++
 			ask.After = &Doc{DocKey: docs[i].DocKey, Sort: docs[i].Sort}
-			if q.Takes(&list[i]) {
+			if q.Matches(&list[i]) {
 				page.Sessions = append(page.Sessions, list[i])
 			}
 		}

@@ -92,7 +92,7 @@ func (s *Store) Usage(ctx context.Context, q store.UsageQuery) (list []signalbox
 			return nil, err
 		}
 		for _, u := range readable(&s.quarantine, docs, pack.ReadUsage, nil) {
-			if q.Takes(&u) {
+			if q.Matches(&u) {
 				list = append(list, u)
 			}
 		}

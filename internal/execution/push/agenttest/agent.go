@@ -32,10 +32,10 @@ type Options struct {
 	NoOutput bool
 	// StrictIDs: it answers 400 to an id that is not in its own format.
 	StrictIDs bool
-	// Sloppy: it never says busy and runs every offer, whatever else is running.
-	Sloppy bool
-	// Deaf: it answers a cancel with 202 and continues.
-	Deaf bool
+	// NeverBusy: it never says busy and runs every offer, whatever else is running.
+	NeverBusy bool
+	// IgnoresCancel: it answers a cancel with 202 and continues.
+	IgnoresCancel bool
 	// Auto completes every execution as soon as it has started.
 	Auto bool
 	// NoSession: it names no session.
@@ -46,8 +46,8 @@ type Options struct {
 	Sessions bool
 	// Renames: it continues a session under a new id each time, as some CLIs do.
 	Renames bool
-	// Quiet: it does not report when its runs last printed something.
-	Quiet bool
+	// NoLastOutput: it does not report when its runs last printed something.
+	NoLastOutput bool
 	// Account is the name of the account that its runs spend; "": it reports none.
 	Account string
 	Windows []api.AccountWindow // of Account

@@ -140,7 +140,7 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 	}
 	for _, e := range a.running() {
 		switch {
-		case e.place() != placeOf(t) || a.Sloppy:
+		case e.place() != placeOf(t) || a.NeverBusy:
 		case !a.Plain && e.Fence > 0:
 			a.end(e, End{State: "failed", Error: &api.AgentError{Type: "stale_fence", Message: "a newer fence voided the run"}})
 		default:
@@ -230,7 +230,7 @@ func (a *Agent) cancel(x *Exchange) {
 	}
 	a.mu.Lock()
 	was := e.State
-	if e.End == 0 && !a.Deaf {
+	if e.End == 0 && !a.IgnoresCancel {
 		a.end(e, End{State: "cancelled", Error: &api.AgentError{Type: "cancelled", Message: "cancelled while it ran"}})
 	}
 	now := e.State

@@ -39,8 +39,8 @@ func (a *Agent) Always(kind Request, step Step) {
 	a.habits[kind] = step
 }
 
-// Calm removes what is left of all scripts, and the steps set by Always.
-func (a *Agent) Calm() {
+// ClearScripts removes what is left of all scripts, and the steps set by Always.
+func (a *Agent) ClearScripts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.scripts)

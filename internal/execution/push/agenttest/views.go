@@ -106,7 +106,7 @@ func (a *Agent) current(e *execution) api.AgentCurrentTask {
 	}
 	if !a.Plain {
 		c.QueueID, c.Fence, c.Slot, c.Isolated, c.Note = e.QueueID, e.Fence, e.Slot, e.Isolated, e.note
-		if !a.Quiet && !e.printed.IsZero() {
+		if !a.NoLastOutput && !e.printed.IsZero() {
 			printed := e.printed
 			c.LastProgressAt = &printed
 		}
@@ -128,7 +128,7 @@ func (a *Agent) status(x *Exchange) {
 	s.IsolatedSlots, s.Sessions, s.Account = a.Isolated, a.Sessions, a.account()
 	if !a.Plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
-		s.Progress, s.Full = !a.Quiet, a.Full
+		s.Progress, s.Full = !a.NoLastOutput, a.Full
 		if a.Folder != "" {
 			s.FolderID, s.WorkDir = a.Folder, "/src/shop"
 		}

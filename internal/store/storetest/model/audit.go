@@ -55,7 +55,7 @@ func (s *Store) AuditLog(ctx context.Context, q store.AuditQuery) ([]signalbox.A
 		if len(list) == q.Limit {
 			break
 		}
-		if q.Takes(&a) {
+		if q.Matches(&a) {
 			list = append(list, a)
 		}
 	}

@@ -27,7 +27,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	}
 	open = open && !c.Closed
 	r, short := s.head(&c)
-	if r == nil || !(open || r.task.Anyway) {
+	if r == nil || !(open || r.task.IgnoreGates) {
 		return store.Claimed{Held: !open, Short: short && open}, nil
 	}
 	fence, err := store.NextFence(s.lastFence, c.FenceAbove)
@@ -129,7 +129,7 @@ func (s *Store) head(c *store.ClaimRequest) (_ *row, short bool) {
 		waits, passed := map[string]bool{}, 0
 		first := slices.IndexFunc(l.spots, func(p spot) bool {
 			t := &p.row.task
-			if c.Except.Takes(t) || passed > signalbox.MaxPassed {
+			if c.Except.Contains(t) || passed > signalbox.MaxPassed {
 				return false
 			}
 			needs := c.Requires(t)

@@ -135,7 +135,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (store.Histor
 	lowest := max(0, older-historyRows)
 	for n := older - 1; n >= lowest; n-- {
 		t := &s.ended.spots[n].row.task
-		if q.Takes(t) {
+		if q.Matches(t) {
 			page.Tasks = append(page.Tasks, *t)
 		}
 		if n > 0 && (len(page.Tasks) == q.Limit || n == lowest) {

@@ -110,7 +110,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 		return page, err
 	}
 	for _, held := range s.sessionsBefore(from) {
-		if !q.Takes(&held) {
+		if !q.Matches(&held) {
 			continue
 		}
 		if len(page.Sessions) == q.Limit {

@@ -48,7 +48,7 @@ func (s *Store) Usage(ctx context.Context, q store.UsageQuery) (list []signalbox
 	}
 	defer s.mu.Unlock()
 	for _, u := range s.usage {
-		if q.Takes(&u) {
+		if q.Matches(&u) {
 			list = append(list, u)
 		}
 	}
