@@ -60,7 +60,7 @@ func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 		return nil, err
 	}
 	g.writer.backend = g
-	g.readers.init(g)
+	g.readers.init(g.params.conns)
 	g.listener.init(g)
 	return g, nil
 }

@@ -97,10 +97,12 @@ func plan(t *testing.T, p *process, id stmtID) []string {
 	t.Helper()
 	s := p.writer.session
 	if s.statements[id] == nil {
-		s = <-p.readers.idle
+		var err error
+		if s, err = p.readers.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		defer func() { p.readers.idle <- s }()
 		if !s.open() {
-			var err error
 			if s, err = p.session(t.Context(), p.params.limits(true)); err != nil {
 				t.Fatal(err)
 			}

@@ -6,16 +6,17 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// readers are the connections for reads. They are opened when first needed, and again after they broke.
+// readers are the connections for reads. One is opened when all that are open are in use, and again after
+// it broke.
 type readers struct {
-	backend *Backend
-	idle    chan *session // nil: a connection that may be opened
+	idle     chan *session
+	unopened chan struct{} // one for each connection that may be opened
 }
 
-func (r *readers) init(g *Backend) {
-	r.backend, r.idle = g, make(chan *session, g.params.conns)
-	for range cap(r.idle) {
-		r.idle <- nil
+func (r *readers) init(conns int) {
+	r.idle, r.unopened = make(chan *session, conns), make(chan struct{}, conns)
+	for range conns {
+		r.unopened <- struct{}{}
 	}
 }
 
@@ -30,7 +31,7 @@ func (g *Backend) read(ctx context.Context, ask func(x *exchange)) error {
 	for {
 		if !s.open() {
 			if s, err = g.session(ctx, g.params.limits(true)); err != nil {
-				g.readers.idle <- nil
+				g.readers.unopened <- struct{}{}
 				return err
 			}
 		}
@@ -59,6 +60,8 @@ func (r *readers) get(ctx context.Context) (*session, error) {
 	select {
 	case s := <-r.idle:
 		return s, nil
+	case <-r.unopened:
+		return nil, nil
 	case <-ctx.Done():
 		return nil, &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "reading the store must wait: all connections are in use", Err: ctx.Err()}
 	}
@@ -66,6 +69,10 @@ func (r *readers) get(ctx context.Context) (*session, error) {
 
 func (r *readers) close(ctx context.Context) {
 	for range cap(r.idle) {
-		(<-r.idle).close(ctx)
+		select {
+		case s := <-r.idle:
+			s.close(ctx)
+		case <-r.unopened:
+		}
 	}
 }
