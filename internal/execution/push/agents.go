@@ -66,7 +66,7 @@ func (d *Dispatcher) loadAgent(row signalbox.Agent) {
 		d.Log.Error("agent cannot be used", "agent", row.Name, "error", err)
 	}
 	c := newConn(row.URL, token, d.opts.AskTimeout, handshake.ToAgent(d.opts.Transport, row.URL, token, row.Proof))
-	c.proved = row.Proof
+	c.proved, c.most = row.Proof, d.opts.MaxAnswer
 	d.adoptAgents(d.upsertLane(row, c))
 }
 

@@ -1,6 +1,7 @@
 package push_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -29,18 +30,18 @@ var faults = map[string]fault{
 	"empty object": {Say(200, struct{}{}), []string{"names no state", "without a usable task_id", "not as an agent"}},
 	"hang":         {Hang(), []string{late}},
 	"drip":         {Drip(200), []string{late}},
-	"10 GB":        {Flood(200), []string{"longer than 12582912 bytes"}},
+	"10 GB":        {Flood(200), []string{fmt.Sprintf("longer than %d bytes", mostOfFlood)}},
 	"redirect":     {Redirect("http://127.0.0.1:1/"), []string{"a redirect, which is not followed"}},
 	"500":          {Say(500, nil), []string{"answered 500"}},
 	"reset":        {Reset(), []string{"EOF", "reset"}},
 }
 
-// patience shortens timeouts for faults that last until the timeout.
+// patience shortens timeouts for faults that last until the timeout, and what is read of those without an end.
 func (f fault) patience() setting {
 	if slices.Contains(f.named, late) {
 		return shortTimeouts
 	}
-	return func(*fixture, *engine.Options) {}
+	return shortAnswers
 }
 
 func (f fault) namedIn(text string) bool {

@@ -22,9 +22,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// maxAnswer bounds an agent's answer, in bytes: it holds up to 1 MiB of output and 256 KiB of a
-// patch, which JSON can expand sixfold, and the names of 1,000 files.
-const maxAnswer = 12 << 20
+// DefaultMaxAnswer holds up to 1 MiB of output and 256 KiB of a patch, which JSON can expand
+// sixfold, and the names of 1,000 files.
+const DefaultMaxAnswer = 12 << 20
 
 // conn is a client of one agent's HTTP API.
 type conn struct {
@@ -33,6 +33,7 @@ type conn struct {
 	// proved: each connection is authenticated before anything is sent over it.
 	proved bool
 	ask    time.Duration // timeout of a request, in addition to its long-poll wait
+	most   int           // bytes of an answer
 	http   *http.Client
 }
 
@@ -52,7 +53,7 @@ func NewTransport() *http.Transport {
 func newConn(base, token string, ask time.Duration, transport http.RoundTripper) *conn {
 	base, _ = signalbox.AgentURL(base) // "" for an invalid URL, which releases before 2026-11 may have stored
 	return &conn{
-		base: base, token: token, ask: ask,
+		base: base, token: token, ask: ask, most: DefaultMaxAnswer,
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -163,12 +164,12 @@ func (timeoutError) Error() string   { return "timeout: no answer in time" }
 func (e timeoutError) Unwrap() error { return e.error }
 
 func (c *conn) read(resp *http.Response, answer any) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(c.most)+1))
 	if err != nil {
 		return fmt.Errorf("answer cut off: %w", plainError(err))
 	}
-	if len(data) > maxAnswer {
-		return fmt.Errorf("answer is longer than %d bytes", maxAnswer)
+	if len(data) > c.most {
+		return fmt.Errorf("answer is longer than %d bytes", c.most)
 	}
 	if resp.StatusCode/100 != 2 {
 		r := &execution.Refusal{Status: resp.StatusCode, From: c.base}

@@ -33,6 +33,7 @@ type Options struct {
 	PollInterval    time.Duration    // for agents without long poll
 	FollowWait      time.Duration    // how long one long poll lasts
 	AskTimeout      time.Duration    // for one request to an agent
+	MaxAnswer       int              // bytes of an agent's answer
 	Confirm         time.Duration    // delay before "never seen" is confirmed with a second request
 	Probe           time.Duration    // silence of an agent after which its status is requested
 	Keep            engine.Retention // of ended tasks
@@ -73,6 +74,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	opts.Keep.For = cmp.Or(opts.Keep.For, DefaultRetention)
 	opts.FollowWait = cmp.Or(opts.FollowWait, DefaultFollowWait)
 	opts.AskTimeout = cmp.Or(opts.AskTimeout, DefaultAskTimeout)
+	opts.MaxAnswer = cmp.Or(opts.MaxAnswer, DefaultMaxAnswer)
 	opts.Confirm = cmp.Or(opts.Confirm, DefaultConfirm)
 	opts.Probe = cmp.Or(opts.Probe, DefaultProbe)
 	// An agent that answers once per long poll must not look silent.

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
@@ -97,6 +98,11 @@ func fast(h *fixture, _ *engine.Options) { h.clock.scale = 1000 }
 func shortTimeouts(h *fixture, _ *engine.Options) {
 	h.opts.DispatchTimeout, h.opts.AskTimeout = 400*time.Millisecond, 400*time.Millisecond // a well-behaved agent answers within it even on a busy machine
 }
+
+// mostOfFlood is how much is read of an answer that never ends.
+var mostOfFlood = soak.Pick(256<<10, push.DefaultMaxAnswer)
+
+func shortAnswers(h *fixture, _ *engine.Options) { h.opts.MaxAnswer = mostOfFlood }
 
 // freshConnections makes a new connection for every request, so that an old one never hides that an agent
 // refuses connections.

@@ -30,7 +30,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 			t.Run(how+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				o.NeverBusy = true // so that a second execution would be seen
-				settings := []setting{}
+				settings := []setting{shortAnswers}
 				if how == "hang" || how == "drip" || how == "flood" {
 					settings = append(settings, shortTimeouts)
 				}
