@@ -211,7 +211,7 @@ func TestLostAnswersDoNoHarm(t *testing.T) {
 // progress than slots, as long as each ends when it is told that its slot is lost; and every waiting call
 // gets a slot.
 func TestNeverMoreThanTheSlots(t *testing.T) {
-	calls, told, seeds := 0, 0, soak.Pick[uint64](4, 100)
+	calls, told, seeds := 0, 0, soak.Pick[uint64](3, 100)
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

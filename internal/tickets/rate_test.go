@@ -136,7 +136,7 @@ func (c *crowd) free(t *testing.T, slots int) {
 
 // In every window of every key at most N + Burst calls start, over three processes, with kills.
 func TestRateInEveryWindowOfAllProcesses(t *testing.T) {
-	soak.Histories(t, 30, 300)
+	soak.Histories(t, 15, 300)
 	rapid.Check(t, func(rt *rapid.T) {
 		r := toolqueue.Rate{
 			N: rapid.IntRange(1, 12).Draw(rt, "n"), Per: time.Duration(rapid.IntRange(200, 4000).Draw(rt, "per")) * time.Millisecond,

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
@@ -16,7 +17,7 @@ func TestTablesDoNotBloat(t *testing.T) {
 	p := newProcess(t, openTest(t, s.URL("postgres")), "one")
 	var settled int64
 	for n := range 10 {
-		p.round(t, 1000)
+		p.round(t, soak.Pick(300, 1000))
 		if err := s.Exec("postgres", "VACUUM"); err != nil {
 			t.Fatal(err)
 		}

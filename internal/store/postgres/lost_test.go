@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
@@ -247,13 +248,13 @@ func TestFailoverToSynchronousStandbyLosesNothing(t *testing.T) {
 	if promise := one.Info().Durability; !strings.Contains(promise, `and a failover to a standby of "second"`) {
 		t.Errorf("it promises %q", promise)
 	}
-	l := newLoad(t, 400)
+	l := newLoad(t, soak.Pick(200, 400))
 	var callers sync.WaitGroup
 	for n, s := range []store.Store{one.Store, two.Store, one.Store, two.Store} {
 		callers.Go(func() { l.submit(s, n, 4) })
 		callers.Go(func() { l.work(s, fmt.Sprintf("agent-%d", n)) })
 	}
-	l.await(250)
+	l.await(int64(5 * l.tasks / 8))
 	if err := errors.Join(primary.Kill(), standby.Promote()); err != nil {
 		t.Fatal(err)
 	}

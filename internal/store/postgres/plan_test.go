@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
@@ -26,7 +27,7 @@ var mayScan = map[stmtID]string{
 	stJournalRange: "the first row and the last",
 }
 
-// Each statement is planned once: its plan must use an index, with 100,000 rows as with none.
+// Each statement is planned once: its plan must use an index, with many rows as with none.
 func TestEveryStatementUsesAnIndex(t *testing.T) {
 	full := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	fill(t, full)
@@ -123,12 +124,13 @@ func plan(t *testing.T, p *process, id stmtID) []string {
 	return steps
 }
 
-// fill stores 100,000 waiting tasks, most of them not ready.
+// fill stores waiting tasks, most of them not ready.
 func fill(t *testing.T, p *process) {
 	t.Helper()
+	batch := soak.Pick(1000, 5000)
 	for n := range 20 {
 		d := p.delta()
-		p.submit(d, 5000, func(task *signalbox.Task) {
+		p.submit(d, batch, func(task *signalbox.Task) {
 			task.Ready = n == 19
 			task.SessionID = fmt.Sprintf("s-%d", task.Seq/1000)
 			task.ParentID = fmt.Sprintf("queue-%d", task.Seq/5)
@@ -136,7 +138,7 @@ func fill(t *testing.T, p *process) {
 		p.commit(d)
 	}
 	vacuum(t, p)
-	if l := p.load(verbs.Want{Lines: []verbs.LineWant{{Queue: "work", N: 3}}}); len(l.Lines[0]) != 3 || l.Lines[0][0].Seq != 95_001 {
+	if l := p.load(verbs.Want{Lines: []verbs.LineWant{{Queue: "work", N: 3}}}); len(l.Lines[0]) != 3 || l.Lines[0][0].Seq != int64(19*batch)+1 {
 		t.Fatalf("the head of the line is %+v", l.Lines[0])
 	}
 }

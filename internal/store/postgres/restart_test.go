@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/testkit"
@@ -162,7 +163,7 @@ func (l *load) check(s store.Store) {
 func TestIncidentServerRestartsLoseAndDuplicateNothing(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	one, two := open(t, server.URL("postgres")), open(t, server.URL("postgres"))
-	l := newLoad(t, 600)
+	l := newLoad(t, soak.Pick(300, 600))
 	var callers sync.WaitGroup
 	for n, s := range []store.Store{one, two, one, two} {
 		callers.Go(func() { l.submit(s, n, 4) })
@@ -178,7 +179,7 @@ func TestIncidentServerRestartsLoseAndDuplicateNothing(t *testing.T) {
 			return server.Start()
 		},
 	} {
-		l.await(250)
+		l.await(int64(5 * l.tasks / 12))
 		if err := restart(); err != nil {
 			t.Fatal(err)
 		}
@@ -200,13 +201,14 @@ func TestTerminatedSessionsLoseAndDuplicateNothing(t *testing.T) {
 	for range 3 {
 		stores = append(stores, open(t, server.URL("postgres")))
 	}
-	l := newLoad(t, 600)
+	times := soak.Pick(10, 20)
+	l := newLoad(t, 30*times)
 	var callers sync.WaitGroup
 	for n := range 6 {
 		callers.Go(func() { l.submit(stores[n%3], n, 6) })
 		callers.Go(func() { l.work(stores[n%3], fmt.Sprintf("agent-%d", n)) })
 	}
-	for n := range 20 {
+	for n := range times {
 		l.await(50)
 		err := server.Exec("postgres", fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_locks
 			WHERE granted AND mode = 'ExclusiveLock' AND relation = 'signalbox.%s'::regclass`, []string{"turn", "storing"}[n%2]))

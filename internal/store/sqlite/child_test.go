@@ -136,7 +136,7 @@ func killed(t *testing.T, path string, lines int, known acknowledged) {
 }
 
 func TestKillLosesNothingAcknowledged(t *testing.T) {
-	rounds := soak.Pick(8, 500)
+	rounds := soak.Pick(4, 500)
 	path := filepath.Join(t.TempDir(), "test.db")
 	known := acknowledged{}
 	for n := range rounds {
