@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,7 +165,6 @@ func (y *fixture) token(n identity.NewToken) string {
 type modelClient struct {
 	*mcp.ClientSession
 	y        *fixture
-	outputs  map[string]*jsonschema.Resolved // output schemas of the tools
 	progress chan *mcp.ProgressNotificationParams
 }
 
@@ -172,7 +172,7 @@ type modelClient struct {
 func (y *fixture) connect(era string, headers ...string) *modelClient {
 	y.t.Helper()
 	transport := &http.Transport{}
-	c := &modelClient{y: y, outputs: map[string]*jsonschema.Resolved{}, progress: make(chan *mcp.ProgressNotificationParams, 1000)}
+	c := &modelClient{y: y, progress: make(chan *mcp.ProgressNotificationParams, 1000)}
 	sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, p *mcp.ProgressNotificationClientRequest) { c.progress <- p.Params },
 	})
@@ -202,27 +202,24 @@ func (s withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.RoundTripper.RoundTrip(r)
 }
 
-// schema returns the output schema of a tool.
-func (c *modelClient) schema(tool string) *jsonschema.Resolved {
-	c.y.t.Helper()
-	if s := c.outputs[tool]; s != nil {
-		return s
-	}
+// outputs are the output schemas of the tools.
+var outputs = sync.OnceValue(func() map[string]*jsonschema.Resolved {
+	all := map[string]*jsonschema.Resolved{}
 	for _, t := range queuetools.New().Tools() {
 		var def struct {
 			Output jsonschema.Schema `json:"outputSchema"`
 		}
 		if err := json.Unmarshal(t.Definition, &def); err != nil {
-			c.y.t.Fatal(err)
+			panic(err)
 		}
 		resolved, err := def.Output.Resolve(nil)
 		if err != nil {
-			c.y.t.Fatal(err)
+			panic(err)
 		}
-		c.outputs[t.Name] = resolved
+		all[t.Name] = resolved
 	}
-	return c.outputs[tool]
-}
+	return all
+})
 
 // said is the answer of a tool.
 type said struct {
@@ -252,7 +249,7 @@ func (c *modelClient) answers(tool string, res *mcp.CallToolResult, err error, i
 		}
 		return s
 	}
-	if err := c.schema(tool).Validate(res.StructuredContent); err != nil {
+	if err := outputs()[tool].Validate(res.StructuredContent); err != nil {
 		c.y.t.Fatalf("%s answered what its schema does not allow: %v\n%v", tool, err, res.StructuredContent)
 	}
 	if into != nil {
