@@ -26,7 +26,7 @@ RACE      = -race -gcflags=modernc.org/...=-race=false
 # are race-tested in their own suites; the contract of all stores except one and
 # random histories, with a single caller; many sequential calls; parsing; answers
 # and bodies of many MB; simulated hours of schedules; hundreds of killed programs.
-NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(Pipelined|Drafted|WithoutMemory|HandingOver|CustomBackend)?$$|^TestFullOfSchedules$$|^TestScheduleLimit$$|^Test(ToolList|Answer)BeyondLimit|^TestIncidentHugeResult$$|^TestAttackBombs|^TestEveryInstantIsAccountedFor$$|^TestIncidentClockJumpFiresTwice$$|^TestKillsOfDoubleForkers$$|^TestNothingSurvivesTheEnd$$|^TestANeighbourStartsAgain$$|^TestRankedListMatchesSortedSlice$$|^TestSearchCountsOfMany$$|^TestBulkSaysThatMoreMatch$$|^TestEveryRouteForEveryCaller$$|^TestMCPPassesTheGateAndHasItsOwnRules$$|^TestToolCallsTakeLongArguments$$|^TestOpenAPI|^TestScheduleLifecycle$$|^TestMissedInstantsAreBounded$$|^TestHeldFiringsAdvanceInFewWrites$$
+NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(Pipelined|Drafted|WithoutMemory|HandingOver|CustomBackend)?$$|^TestFullOfSchedules$$|^TestScheduleLimit$$|^Test(ToolList|Answer)BeyondLimit|^TestIncidentHugeResult$$|^TestAttackBombs|^TestEveryInstantIsAccountedFor$$|^TestIncidentClockJumpFiresTwice$$|^TestKillsOfDoubleForkers$$|^TestNothingSurvivesTheEnd$$|^TestANeighbourStartsAgain$$|^TestTheLargestResultIsRead$$|^TestOversizedAnswers$$|^TestRankedListMatchesSortedSlice$$|^TestSearchCountsOfMany$$|^TestBulkSaysThatMoreMatch$$|^TestEveryRouteForEveryCaller$$|^TestMCPPassesTheGateAndHasItsOwnRules$$|^TestToolCallsTakeLongArguments$$|^TestOpenAPI|^TestScheduleLifecycle$$|^TestMissedInstantsAreBounded$$|^TestHeldFiringsAdvanceInFewWrites$$
 # Tests in simulated time with many goroutines, which crash the race detector's
 # runtime (golang/go#78156); sim has only such tests.
 BUBBLES   = ^TestBubble
@@ -101,7 +101,7 @@ test-serial:
 	$(REAL) $(GO) test $(FLAGS) $(WIDE) $$($(GO) list $(SERIAL) | grep -vE '/(e2e|sim)$$')
 
 test-alone: # tests that need no race detector, or that crash it
-	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/confine ./internal/httpapi ./internal/engine ./internal/gateway/mcp ./internal/schedule ./internal/store/memory ./internal/store/postgres ./internal/store/redis ./internal/store/sqlite ./internal/store/storetest ./internal/store/storetest/model ./internal/store/storetest/stores ./internal/store/verbs
+	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/confine ./internal/httpapi ./internal/engine ./internal/execution/push ./internal/gateway/mcp ./internal/schedule ./internal/store/memory ./internal/store/postgres ./internal/store/redis ./internal/store/sqlite ./internal/store/storetest ./internal/store/storetest/model ./internal/store/storetest/stores ./internal/store/verbs
 	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/execution/push
 	$(GO) test $(FLAGS) -v ./sim
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md must match its figures
