@@ -31,7 +31,7 @@ type historyPlayer struct {
 // agent because of the director, and tasks that were never sent back are claimed in the order of their
 // submits.
 func TestRandomHistories(t *testing.T) {
-	for i := range 10 * soak.Pick(1, 50) {
+	for i := range 5 * soak.Pick(1, 100) {
 		seed := uint64(i)
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,6 @@
 package memory_test
 
 import (
-	"flag"
 	"sync"
 	"testing"
 
@@ -19,12 +18,7 @@ func TestConformance(t *testing.T) {
 
 // Random histories must give the same results as on the model.
 func TestCompareWithModel(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		if err := flag.Set("rapid.checks", soak.Pick("30", "5000")); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
-	}
+	soak.Histories(t, 30, 5000)
 	storetest.Compare(t,
 		func(*testing.T) store.Store { return model.New(model.Options{}) },
 		func(*testing.T) store.Store { return memory.New(memory.Options{}) })
