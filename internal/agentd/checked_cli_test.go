@@ -37,6 +37,11 @@ func TestCLIMendsWhatChecksFound(t *testing.T) {
 				t.Error("the second turn does not contain the first turn and the output of the check")
 			}
 			gone(t, s.TaskID)
+			if kind == "claude" { // it uses our name of the conversation as its own, so one that the task did not name is listed
+				if ids := sessionIDs(a); s.SessionID == "" || !slices.Equal(ids, []string{s.SessionID}) {
+					t.Errorf("conversations %q, want %q", ids, s.SessionID)
+				}
+			}
 		})
 	}
 }

@@ -104,6 +104,10 @@ enabled = false
 	case "opencode":
 		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 			"OPENCODE_MODELS_PATH="+filepath.Join(cfg.Home, "models.json"))
+		if !soak.On() { // collecting garbage and optimizing take half of the time of a short run
+			cfg.Environ = append(cfg.Environ, "BUN_JSC_useGC=0", "BUN_JSC_useDFGJIT=0")
+			cfg.PassEnv = append(cfg.PassEnv, "BUN_JSC_useGC", "BUN_JSC_useDFGJIT")
+		}
 		write("models.json", "{}")        // an empty catalogue: reading the built-in one takes a third of the start
 		write(".npmrc", "offline=true\n") // the first start in a home would download 90 MB
 		write(".config/opencode/opencode.json", fmt.Sprintf(`{
@@ -130,8 +134,9 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 			if s.SessionID != "talk-1" || s.TokenUsage == nil || s.TokenUsage.Input < model.InputTokens || s.TokenUsage.Output < model.OutputTokens {
 				t.Errorf("session %q, tokens %+v", s.SessionID, s.TokenUsage)
 			}
-			if out := a.says(acc.TaskID, "forty-two"); strings.Contains(out, "{") {
-				t.Errorf("events in the output: %q", out)
+			// The text, which arrives in parts, is in the output once, and without events.
+			if out := a.says(acc.TaskID, "forty-two"); strings.Contains(out, "{") || strings.Count(out, "The answer") != 1 || !strings.HasSuffix(out, "The answer is forty-two.\n") {
+				t.Errorf("output: %q", out)
 			}
 
 			m.Use(model.Replies(model.Reply{Text: "I remember."}))
@@ -146,13 +151,8 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 			if !resumed {
 				t.Error("the resumed conversation does not contain the first prompt")
 			}
-			want := []string{"talk-1"}
-			if kind == "claude" { // claude uses our name of the conversation as its own
-				want = append(want, a.end(a.submit(api.AgentTask{Prompt: "begin another"}).TaskID).SessionID)
-				slices.Sort(want)
-			}
-			if ids := sessionIDs(a); !slices.Equal(ids, want) {
-				t.Errorf("conversations %q, want %q", ids, want)
+			if ids := sessionIDs(a); !slices.Equal(ids, []string{"talk-1"}) {
+				t.Errorf("conversations %q", ids)
 			}
 			if kind != "opencode" { // opencode keeps them in a database
 				forgetConversations(t, a.cfg.Home)
@@ -210,8 +210,8 @@ func TestCLICancelLeavesNothingAlive(t *testing.T) {
 func TestCLITimeout(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			if kind == "opencode" {
-				soak.Only(t, "an opencode that outlives its timeout: it ends as by a cancel, which TestCLICancelLeavesNothingAlive has")
+			if kind != "codex" {
+				soak.Only(t, "a CLI that outlives its timeout: it ends as by a cancel, which TestCLICancelLeavesNothingAlive has")
 			}
 			a, m := cli(t, kind, nil)
 			m.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true, Chunks: 2}))

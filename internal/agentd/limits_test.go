@@ -228,6 +228,9 @@ func TestPlain429EndsRun(t *testing.T) {
 			}
 			gone(t, acc.TaskID)
 
+			if c.source != "guess" {
+				soak.Only(t, "a Claude Code whose conversation is gone after one 429 that names its time, and not after two that do not")
+			}
 			r.with.Store(nil)
 			m.Use(model.Replies(model.Reply{Text: "Minded."}))
 			next := fenced("queue-a", 2, "mind the gap")
