@@ -442,10 +442,7 @@ func TestRepositoriesWithinWorktree(t *testing.T) {
 	git(t, cfg, "commit", "-qam", "tools are ignored")
 	a := start(t, cfg)
 	lib, ran := filepath.Join(dir, "lib.git"), filepath.Join(dir, "ran")
-	make := func(n int, prompt string) string {
-		return a.worked(n, "mkdir tools; cd tools; "+prompt)
-	}
-	for n, c := range []struct {
+	cases := []struct {
 		prompt, state, nested string
 	}{
 		{"git clone -q " + lib + " a", "empty", ""},
@@ -460,9 +457,14 @@ func TestRepositoriesWithinWorktree(t *testing.T) {
 		{"git init -q a; rm a/.git/HEAD", "uncommitted", "tools/a: cannot be read"},
 		{"git init -q a; cd a; echo '* filter=x' > .gitattributes; git add -A; git commit -qm one; touch -d 2001-01-01 .gitattributes; " +
 			"git config core.fsmonitor 'touch " + ran + "'; git config filter.x.clean 'touch " + ran + "'; git config filter.x.required true", "uncommitted", "tools/a: 1 commit that no remote of it has"},
-	} {
-		name := make(n+1, c.prompt)
-		w := a.workspaces()[name]
+	}
+	names := make([]string, len(cases))
+	for n, c := range cases {
+		names[n] = a.worked(n+1, "mkdir tools; cd tools; "+c.prompt)
+	}
+	listed := a.workspaces()
+	for n, c := range cases {
+		w := listed[names[n]]
 		if w.State != c.state || strings.Join(w.Nested, "; ") != c.nested || w.NestedCount != len(w.Nested) || (w.Seen != "") != (c.nested != "") {
 			t.Errorf("%s: %s %q %d: not %q", c.prompt, w.State, w.Nested, w.NestedCount, c.nested)
 		}
