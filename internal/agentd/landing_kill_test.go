@@ -18,6 +18,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // dyingGit is a git that kills the daemon that runs it, randomly before or after its work, as
@@ -141,10 +142,7 @@ func (m *mortal) land(task api.AgentTask) *api.AgentLanded {
 // is on the branch exactly once, the branch has only trees that passed the checks, the user's
 // checkout is unchanged, and nothing is left behind.
 func TestLandingsOverKills(t *testing.T) {
-	tasks, kills := 8, 5
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		tasks, kills = 32, 200
-	}
+	tasks, kills := soak.Pick(4, 32), soak.Pick(3, 200)
 	cfg := landsFrom(t)
 	var lines []string
 	for i := range tasks {

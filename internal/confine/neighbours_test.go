@@ -95,7 +95,7 @@ func TestLeftoversDieWhileNeighboursStart(t *testing.T) {
 	for range 4 {
 		starting(t)
 	}
-	for range soak.Pick(8, 20) {
+	for range soak.Pick(5, 20) {
 		leader, leftover := killedDirector(t, o)
 		waitDead(t, leader)
 		h, err := confine.Open(o)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
@@ -34,7 +35,7 @@ func TestTheKeeperLeavesProgramsAlone(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			for range 100 {
+			for range soak.Pick(25, 100) {
 				box, err := h.Take(confine.Limits{}, confine.Sandbox{})
 				if err != nil {
 					t.Error(err)
