@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/checks"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +35,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, dir: t.TempDir()}
-	f.Options = checks.Options{Dir: f.dir, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: &f.log, Mark: "checks-" + filepath.Base(f.dir), Grace: time.Second}
+	f.Options = checks.Options{Dir: f.dir, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: &f.log, Mark: fmt.Sprintf("checks-%d-%s", os.Getpid(), filepath.Base(f.dir)), Grace: time.Second}
 	return f
 }
 
@@ -165,9 +167,9 @@ func TestWhatACheckLeavesBehindIsEnded(t *testing.T) {
 
 func TestACheckThatPrintsAGigabyteIsBounded(t *testing.T) {
 	f := newFixture(t)
-	_, r := f.run(api.TaskCheck{Run: "echo the first; head -c 1073741824 /dev/zero | tr '\\0' x; echo; echo the last; exit 1"})
+	_, r := f.run(api.TaskCheck{Run: fmt.Sprintf("echo the first; head -c %d /dev/zero | tr '\\0' x; echo; echo the last; exit 1", soak.Pick(1<<26, 1<<30))})
 	if r.State != api.CheckFailed || len(r.Output) > 8<<10 || !strings.HasSuffix(r.Output, "x\nthe last\n") {
-		t.Errorf("got %s with %d bytes", r.State, len(r.Output))
+		t.Errorf("got %s with %d bytes that end with %q", r.State, len(r.Output), r.Output[max(0, len(r.Output)-40):])
 	}
 	log := f.log.String()
 	if len(log) > 300<<10 || !strings.Contains(log, "the first\n") || !strings.Contains(log, "the last\n") || !strings.Contains(log, " bytes left out here") {
