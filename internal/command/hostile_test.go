@@ -195,10 +195,14 @@ func testWhatIsPrintedRightAfterTheEndCounts(t *testing.T) {
 func TestStdinThatNobodyReads(t *testing.T) { both(t, testStdinThatNobodyReads) }
 
 func testStdinThatNobodyReads(t *testing.T) {
-	big, err := json.Marshal(map[string]string{"text": strings.Repeat("x", command.MaxInput-64)})
-	if err != nil {
-		t.Fatal(err)
+	sized := func(size int) json.RawMessage {
+		b, err := json.Marshal(map[string]string{"text": strings.Repeat("x", size-64)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
 	}
+	large, largest := sized(soak.Pick(256<<10, command.MaxInput)), sized(command.MaxInput) // a pipe takes 64 KiB
 	for name, script := range map[string]string{
 		"closed at once":   "exec <&-\nsleep 0.1\necho done",
 		"never read":       "sleep 0.1\necho done",
@@ -206,7 +210,7 @@ func testStdinThatNobodyReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, input := range []json.RawMessage{nil, big} {
+			for _, input := range []json.RawMessage{nil, large} {
 				tool := open(t, toolconf.CommandTool{Command: sh(t, script)})
 				if o := run(t.Context(), t, tool, command.Run{Input: input}); o.Reason != signalbox.ReasonCompleted || o.Stdout != "done\n" {
 					t.Errorf("%d bytes: %+v", len(input), o)
@@ -216,14 +220,14 @@ func testStdinThatNobodyReads(t *testing.T) {
 	}
 	t.Run("read to its end", func(t *testing.T) {
 		tool := open(t, toolconf.CommandTool{Command: sh(t, "wc -c; cat")})
-		o := run(t.Context(), t, tool, command.Run{Input: big})
-		if want := len(big) + len(`{"tool":"t","input":,"metadata":{}}`) + 1; strings.TrimSpace(o.Stdout) != itoa(want) {
+		o := run(t.Context(), t, tool, command.Run{Input: largest})
+		if want := len(largest) + len(`{"tool":"t","input":,"metadata":{}}`) + 1; strings.TrimSpace(o.Stdout) != itoa(want) {
 			t.Errorf("it read %s bytes of %d", o.Stdout, want)
 		}
 	})
 	t.Run("held by a grandchild when the time is over", func(t *testing.T) {
 		tool := open(t, toolconf.CommandTool{Command: sh(t, "setsid sleep 300 &\nsleep 300"), Timeout: 200 * time.Millisecond})
-		wantMessage(t, run(t.Context(), t, tool, command.Run{Input: big}), signalbox.ReasonRunTimeout, "Task timed out after 200ms")
+		wantMessage(t, run(t.Context(), t, tool, command.Run{Input: large}), signalbox.ReasonRunTimeout, "Task timed out after 200ms")
 	})
 }
 
