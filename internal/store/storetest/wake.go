@@ -29,6 +29,7 @@ func wakeRules() []rule {
 		{"without waiting due tasks there is no next time", wakeNothing},
 		{"waking writes no entry and no revision", wakeQuiet},
 		{"a clock that goes back later does not unready a woken task", wakeStays},
+		{"a turn that gives way to an earlier one after the clock went back is due again", wakeAgain},
 	}
 }
 
@@ -128,6 +129,15 @@ func wakeStays(b *fixture) {
 	b.submit(inSession("s"))
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventMove, Queue: "pool:k"})
 	b.ready(t.ID)
+}
+
+func wakeAgain(b *fixture) {
+	later := start.Add(-time.Minute)
+	b.submit(inSession("s"), notBefore(later))
+	b.pass(-time.Hour)
+	b.submit(inSession("s"), prioritised(1), notBefore(b.now.Add(time.Second)))
+	b.pass(time.Minute)
+	b.same("next", b.wake(10, id(2)), later)
 }
 
 func leaseRules() []rule {

@@ -19,6 +19,7 @@ type wake struct {
 	after DueWant
 	woken []string
 	next  time.Time
+	again time.Time // earliest NotBefore of turns that gave way to an earlier one; zero: none did
 }
 
 // Wake makes due tasks ready, earliest NotBefore first. A task that waits for an earlier
@@ -39,7 +40,7 @@ func (v *wake) likelyReadOnly() bool { return true }
 
 func (v *wake) run(x *workingSet) error {
 	if v.begun != x.run {
-		v.begun, v.woken, v.next, v.after = x.run, nil, time.Time{}, DueWant{}
+		v.begun, v.woken, v.next, v.again, v.after = x.run, nil, time.Time{}, time.Time{}, DueWant{}
 	}
 	if !x.results.has {
 		return v.ask(x)
@@ -63,7 +64,14 @@ func (v *wake) run(x *workingSet) error {
 			x.advanceWoken(v.next.UnixMilli() - 1)
 			return nil
 		}
+		var was *row
+		if r.task.SessionID != "" {
+			was = x.sessionTurns(r.task.SessionID).ready
+		}
 		x.settle(r, v.now)
+		if was != nil && was.task.NotBefore.After(v.now) { // after the clock went back
+			v.again = earliest(v.again, was.task.NotBefore)
+		}
 		v.woken = append(v.woken, r.task.ID)
 	}
 	if len(due) == wakeChunk {
@@ -72,8 +80,16 @@ func (v *wake) run(x *workingSet) error {
 		return v.ask(x)
 	}
 	x.advanceWoken(v.now.UnixMilli())
-	v.next = x.results.nextDue
+	v.next = earliest(x.results.nextDue, v.again)
 	return nil
+}
+
+// earliest returns the earlier of two times; zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // ask wants the next due tasks.
