@@ -1,11 +1,19 @@
 // Package testkit has the waits that tests of several packages use.
 package testkit
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // patience bounds every wait. No successful wait takes that long, even on a
-// busy machine.
-const patience = 3 * time.Minute
+// busy machine. SIGNALBOX_TEST_PATIENCE shortens it, in tests that must fail.
+var patience = func() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("SIGNALBOX_TEST_PATIENCE")); err == nil {
+		return d
+	}
+	return 3 * time.Minute
+}()
 
 // T is the part of a test, or of a property test, that a wait needs.
 type T interface {
@@ -25,7 +33,7 @@ func Wait(t T, what string, met func() bool) {
 // Within is Wait with a given bound, for callers without a test: it reports
 // whether the condition was met.
 func Within(d time.Duration, met func() bool) bool {
-	const first, longest = time.Millisecond, 100 * time.Millisecond
+	const first, longest = time.Millisecond, 50 * time.Millisecond
 	for began := time.Now(); !met(); {
 		waited := time.Since(began)
 		if waited > d {

@@ -67,7 +67,7 @@ func Try(root, pkg, pattern, overlay string, limit time.Duration) (Run, error) {
 		argv = append(argv, "-args", "-rapid.nofailfile") // else it would write failures into the sources
 	}
 	p, err := proc.Start(proc.Spec{
-		Argv: argv, Dir: root, Env: os.Environ(), Stdout: &out, Stderr: &errs, Look: 100 * time.Millisecond,
+		Argv: argv, Dir: root, Env: append(os.Environ(), "SIGNALBOX_TEST_PATIENCE=20s"), Stdout: &out, Stderr: &errs, Look: 100 * time.Millisecond,
 	})
 	if err != nil {
 		return Run{}, err
