@@ -108,7 +108,8 @@ func (h *hammer) run() map[string]int {
 	var callers sync.WaitGroup
 	for who := range h.callers {
 		callers.Go(func() {
-			for n := who; n < h.hammering.chats || !h.wrecked.Load() && !h.t.Failed(); n += h.callers {
+			more := who%5 == 0 // few go on until all faults have happened
+			for n := who; n < h.hammering.chats || more && !h.wrecked.Load() && !h.t.Failed(); n += h.callers {
 				h.chat(n)
 			}
 		})
