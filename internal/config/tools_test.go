@@ -71,3 +71,27 @@ func TestCommands(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLeastLimitOfAStepIsNotAboveTheMost(t *testing.T) {
+	for text, want := range map[string]string{
+		"agent: {llm: {min_parallel_tool_calls: 11}}":                            "11 is more than agent.llm.max_parallel_tool_calls, which is 10",
+		"agent: {llm: {max_parallel_tool_calls: 2, min_parallel_tool_calls: 3}}": "3 is more than agent.llm.max_parallel_tool_calls, which is 2",
+		"agent: {llm: {min_parallel_tool_calls: -1}}":                            "want a whole number from 0 to 1000",
+		"agent: {llm: {min_parallel_tool_calls: two}}":                           "want a whole number from 0 to 1000",
+	} {
+		w := newWorld(t)
+		w.file(text)
+		if _, err := w.load(""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestProblemsInOneMessage(t *testing.T) {
+	w := newWorld(t)
+	w.file("a: 1\nbb: 2\n")
+	_, err := w.load("")
+	if want := "2 problems in the configuration:\n  signalbox.yaml:1: a: there is no such key\n  signalbox.yaml:2: bb: there is no such key"; err == nil || err.Error() != want {
+		t.Fatalf("%v", err)
+	}
+}
